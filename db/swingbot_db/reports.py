@@ -17,7 +17,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.moderation.send_check import DAY_HOURS, SendRules, why_not
+from swingbot.core.moderation.send_check import DAY_HOURS, WhyNot
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.readdress import AddressedMail
 from swingbot.service.report.send import Outgoing
@@ -438,8 +438,8 @@ def note_act(
 class PostgresOutbox:
     """Implements `swingbot.service.report.send.Outbox` on the tables report and outbox."""
 
-    def __init__(self, engine: sa.Engine, rules: SendRules | None = None) -> None:
-        self._engine, self._rules = engine, rules or SendRules()
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
@@ -489,13 +489,12 @@ class PostgresOutbox:
             for report in reports
         ]
 
-    def take(self, report: int, now: datetime, settled: datetime) -> bool:
+    def take(self, report: int, now: datetime, settled: datetime, why_not: WhyNot) -> bool:
         with transaction(self._engine, "report sending") as conn:
             # FOR SHARE: stopping the mail waits for this transaction, and vice versa.
-            stopped = (
-                conn.execute(sa.text("SELECT stopped FROM mail_switch FOR SHARE")).scalar_one()
-                or self._rules.stop
-            )
+            stopped = conn.execute(
+                sa.text("SELECT stopped FROM mail_switch FOR SHARE")
+            ).scalar_one()
             row = conn.execute(
                 sa.text(
                     "SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state ="
@@ -506,7 +505,7 @@ class PostgresOutbox:
             if stopped or row is None:
                 return False
             recipients = _bare(row.to_addrs, row.cc_addrs)
-            why = why_not(recipients, row.lists, _sent_to(conn, recipients, now), self._rules)
+            why = why_not(recipients, row.lists, _sent_to(conn, recipients, now))
             if why is None:
                 conn.execute(
                     sa.text("UPDATE report SET state = 'sending' WHERE id = :id"), {"id": report}

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import mail_ways
+from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.lab.set_testboxes import drain
 from swingbot.service.report import send
 from swingbot.service.report.send import send_due
@@ -72,7 +73,7 @@ def go_quiet(brain: Brain) -> None:
     mailer, archive = mail_ways(brain.settings)
     for _ in range(MOST_ROUNDS):
         tick(brain.lab)
-        send_due(PostgresOutbox(brain.engine), mailer, archive, brain.lab.clock.now())
+        send_due(PostgresOutbox(brain.engine), mailer, archive, brain.lab.clock.now(), SendRules())
         if look(brain)["open"]["unseen"] == 0:
             break
     else:

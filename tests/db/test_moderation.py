@@ -120,7 +120,9 @@ class Office:
         where = MaildirArchive(
             path=self.place / "sent", authoritative=False, copies=(archive,) if archive else ()
         )
-        return send_due(reports.PostgresOutbox(self.engine, rules), self.mailer, where, now)
+        return send_due(
+            reports.PostgresOutbox(self.engine), self.mailer, where, now, rules or SendRules()
+        )
 
     def facts(self, number: int) -> reports.Report:
         return reports.get_report(self.conn, number)

@@ -23,6 +23,7 @@ from swingbot.adapters.smtp import SmtpMailer
 from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
 from swingbot.core.model.statuses import FirstState
+from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import SETTLE, DeliveryFate, MailRefused, send_due
 from swingbot_db import reports
@@ -167,8 +168,10 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
         server.mailer(),
         MaildirArchive(path=server.inbox, authoritative=True),
     )
-    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [DeliveryFate.SENT]
-    assert send_due(outbox, mailer, archive, LATER) == []
+    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW, SendRules())] == [
+        DeliveryFate.SENT
+    ]
+    assert send_due(outbox, mailer, archive, LATER, SendRules()) == []
     (letter,) = maildir.letters(server.inbox)
     report = the_report(engine, number)
     assert letter.message_id == mid
@@ -196,7 +199,8 @@ def run_sender(
                 reports.PostgresOutbox(make_engine(url)),
                 server.mailer(),
             )
-            send_due(outbox, mailer, MaildirArchive(path=archive, authoritative=authoritative), now)
+            archived = MaildirArchive(path=archive, authoritative=authoritative)
+            send_due(outbox, mailer, archived, now, SendRules())
             status = 0
         except Exception:
             traceback.print_exc()
@@ -318,7 +322,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
     unreachable = SmtpMailer(host="127.0.0.1", port=free_ports(1))
     for tries, wait in ((1, 30), (2, 60), (3, 120)):
         due = the_report(engine, number).next_try
-        (sent,) = send_due(outbox, unreachable, archive, due)
+        (sent,) = send_due(outbox, unreachable, archive, due, SendRules())
         report = the_report(engine, number)
         assert sent.fate is DeliveryFate.DELAYED
         assert (report.state, report.tries, report.next_try) == (
@@ -329,13 +333,20 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         assert "cannot be reached" in (report.error or "")
     assert (
         send_due(
-            outbox, unreachable, archive, the_report(engine, number).next_try - timedelta(seconds=1)
+            outbox,
+            unreachable,
+            archive,
+            the_report(engine, number).next_try - timedelta(seconds=1),
+            SendRules(),
         )
         == []
     )
     works = server.mailer()
     assert [
-        sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)
+        sent.fate
+        for sent in send_due(
+            outbox, works, archive, the_report(engine, number).next_try, SendRules()
+        )
     ] == [DeliveryFate.SENT]
     assert the_report(engine, number).error is None
 
@@ -354,6 +365,7 @@ def test_a_refused_report_is_held_with_the_reason_and_can_be_released(
         Refusing(),
         MaildirArchive(path=tmp_path, authoritative=True),
         NOW,
+        SendRules(),
     )
     report = the_report(engine, number)
     assert (
@@ -372,7 +384,13 @@ def test_two_senders_take_turns(engine: sa.Engine, tmp_path: Path) -> None:
     with outbox.turn() as mine, reports.PostgresOutbox(engine).turn() as other:
         assert mine and not other
         assert (
-            send_due(outbox, Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW)
+            send_due(
+                outbox,
+                Refusing(),
+                MaildirArchive(path=tmp_path, authoritative=True),
+                NOW,
+                SendRules(),
+            )
             == []
         )
     with outbox.turn() as mine:

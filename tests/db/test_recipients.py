@@ -19,7 +19,7 @@ from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.recipients import MaintainerEntry, NoMaintainers
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.moderation.filing import MailRules
-from swingbot.service.ports import Clock, Lab
+from swingbot.service.ports import Lab
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
@@ -359,11 +359,7 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:
-            draft_digests(
-                dataclasses.replace(lab, clock=Clock(now=lambda: at)).settings,
-                dataclasses.replace(lab, clock=Clock(now=lambda: at)).clock.now,
-                tx.reports,
-            )
+            draft_digests(lab.settings, lambda: at, tx.reports)
         return [
             tuple(row)
             for row in conn.execute(

@@ -28,15 +28,19 @@ _KILLED = """
 import dataclasses, os, sys
 from pathlib import Path
 from swingbot.app.settings import load
-from swingbot.app.wiring import connect, mail_ways, make_lab, make_outbox
+from swingbot.app.mail import leave_rules
+from swingbot.app.wiring import connect, mail_ways, make_lab
+from swingbot_db.reports import PostgresOutbox
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 settings = load(environ=os.environ)
 engine = connect(settings)
-lab = dataclasses.replace(make_lab(settings, engine), listening=lambda: 1e9)
+lab = make_lab(settings, engine)
+lab = dataclasses.replace(lab, clock=dataclasses.replace(lab.clock, listening=lambda: 1e9))
 for _ in range(3):
     tick(lab)
-    send_due(make_outbox(settings, engine), *mail_ways(settings), lab.clock.now())
+    now, rules = lab.clock.now(), leave_rules(settings.mail)
+    send_due(PostgresOutbox(engine), *mail_ways(settings), now, rules)
 """
 
 

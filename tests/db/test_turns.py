@@ -99,10 +99,10 @@ def test_an_estimate_knows_the_turns(brain: Brain) -> None:
     people.ask("modest", 3)
     tick(brain.lab)
     with brain.engine.connect() as conn:
-        queue = LabQueue.load(conn)
-    askers = {order.asker for order in queue.pending.values()}
+        pending = LabQueue.load(conn).forecast.pending.values()
+    askers = {order.asker for order in pending}
     assert askers == {"greedy", "modest"}
-    running = [order for order in queue.pending.values() if order.elapsed is not None]
+    running = [order for order in pending if order.elapsed is not None]
     assert [order.asker for order in running] == ["greedy"]
-    boots = [order for order in queue.pending.values() if order.testbox is not None]
+    boots = [order for order in pending if order.testbox is not None]
     assert all((order.served is None) == (order.asker == "modest") for order in boots)

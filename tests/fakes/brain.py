@@ -22,12 +22,14 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.maildir import letters
+from swingbot.app.mail import leave_rules
 from swingbot.app.settings import Settings, load
-from swingbot.app.wiring import connect, mail_ways, make_lab, make_outbox, sync_testboxes
+from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
 from swingbot.service.checkpoint import on_checkpoint
 from swingbot.service.report.send import send_due
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
+from swingbot_db.reports import PostgresOutbox
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop, NoRest
@@ -105,7 +107,8 @@ class Brain(Loop):
             self.servers.enter_context(running_smtpd(self.settings))
             self.lacks_server = False
         mailer, archive = mail_ways(self.settings)
-        send_due(make_outbox(self.settings, self.engine), mailer, archive, self.lab.clock.now())
+        rules = leave_rules(self.settings.mail)
+        send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.clock.now(), rules)
 
     def idle(self) -> bool:
         with self.engine.connect() as conn:

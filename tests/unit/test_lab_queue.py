@@ -93,15 +93,27 @@ def test_the_pace_of_builds_follows_the_latest_and_is_bounded() -> None:
 
 
 def test_a_bisection_that_confirms_searches_no_more() -> None:
-    facts = {"boot": 12.0, "build": 20.0, "in_flight": 30.0}
+    facts: dict[str, Any] = {"boot": 12.0, "build": 20.0, "in_flight": 30.0}
     search = bisection_seconds_left(
-        **facts, searching=1, bits_left=2.3, confirming=False, confirmations_left=4
+        **facts, asked=[("search", False), ("search", True)], bits_left=2.3, confirming=False
     )
     assert search == 30.0 + 2 * 32.0 + 4 * 12.0
     confirm = bisection_seconds_left(
-        **facts, searching=0, bits_left=0.1, confirming=True, confirmations_left=0
+        **facts, asked=[("confirm", False)] * 4, bits_left=0.1, confirming=True
     )
     assert confirm == 30.0
+    assert (
+        bisection_seconds_left(
+            **(facts | {"in_flight": None}), asked=[], bits_left=1.0, confirming=False
+        )
+        is None
+    )
+    assert (
+        bisection_seconds_left(
+            **(facts | {"boot": math.inf}), asked=[], bits_left=1.0, confirming=False
+        )
+        is None
+    )
 
 
 class Replay:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import said
 from swingbot.core.model.documents import Bisection, LogEntry
-from swingbot.core.plan.lab_queue import bisection_seconds_left
+from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
 from .rows import Row, by_id, first, rows, shown, where
@@ -89,7 +89,6 @@ FROM bisection b JOIN tree t ON t.id = b.tree
 {where}
 ORDER BY b.id DESC LIMIT :limit
 """
-_CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots)
 
 
 def bisection(
@@ -328,7 +327,7 @@ def _progress(row: Row, points: list[Row], log: list[LogEntry]) -> Row:
     search = (at_start - doubt) / at_start
     return {
         "progress": {
-            "fraction": round(0.8 * search + 0.2 * min(1.0, confirming / _CONFIRMATION_BOOTS), 3),
+            "fraction": round(0.8 * search + 0.2 * min(1.0, confirming / CONFIRMATION_BOOTS), 3),
             "bits_left": round(doubt, 2),
             "bits_at_start": round(at_start, 2),
         },
@@ -337,19 +336,15 @@ def _progress(row: Row, points: list[Row], log: list[LogEntry]) -> Row:
 
 def _eta(document: Row, queue: estimate.LabQueue) -> float | None:
     """Seconds until a running bisection ends: its open orders, then what it will still request."""
-    boot = queue.boot_seconds(document["testbox"], document["spec"])
-    open_ = [entry for entry in document["log"] if not entry["seen_at"]]
-    in_flight = queue.left(int(entry["order"][1:]) for entry in open_ if entry["order"])
-    if in_flight is None or math.isinf(boot):
-        return None
-    requested = sum(1 for entry in document["log"] if entry["phase"] == "confirm")
+    log = document["log"]
     return bisection_seconds_left(
-        in_flight=in_flight,
-        searching=sum(1 for entry in open_ if entry["phase"] == "search"),
+        in_flight=queue.forecast.left(
+            int(entry["order"][1:]) for entry in log if entry["order"] and not entry["seen_at"]
+        ),
+        asked=[(entry["phase"], bool(entry["seen_at"])) for entry in log],
         bits_left=document["progress"]["bits_left"],
         confirming=document["phase"] == "confirm",
-        confirmations_left=_CONFIRMATION_BOOTS - requested,
-        boot=boot,
+        boot=queue.boot_seconds(document["testbox"], document["spec"]),
         build=estimate.build_seconds(queue.conn) or 0.0,
     )
 

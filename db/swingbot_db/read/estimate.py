@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
+from functools import cached_property
 
 import sqlalchemy as sa
 
-from swingbot.core.plan.lab_queue import LATEST, PendingOrder, end_times, pace, usual_seconds
-from swingbot.core.plan.queue import PRIORITY
+from swingbot.core.plan.lab_queue import LATEST, PendingOrder, QueueForecast, pace, usual_seconds
 from swingbot_db.turns import JOIN_TURNS, TURNS
 
 from .rows import Row, first, rows
@@ -78,30 +77,27 @@ def build_seconds(conn: sa.Connection) -> float | None:
     return None if row is None or row["seconds"] is None else float(row["seconds"])
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LabQueue:
     """The open orders of the whole lab, and when each ends. A page loads it once."""
 
     conn: sa.Connection
-    builders: int
     pace: float
-    pending: dict[int, PendingOrder]
     troubles: dict[str, str | None] = field(default_factory=dict)  # of `testbox_status.waits`
     _boots: dict[tuple[str, str], float] = field(default_factory=dict)
-    _ends: dict[int, float] | None = None
 
     @classmethod
     def load(cls, conn: sa.Connection) -> LabQueue:
         latest = [(row["foreseen"], row["actual"]) for row in rows(conn, _PACE, limit=LATEST)]
-        builders = first(conn, _BUILDERS)
-        queue = cls(
-            conn=conn,
+        return cls(conn=conn, pace=pace(latest))
+
+    @cached_property
+    def forecast(self) -> QueueForecast:
+        builders = first(self.conn, _BUILDERS)
+        return QueueForecast(
             builders=int(builders["builders"]) if builders else 1,
-            pace=pace(latest),
-            pending={},
+            pending={row["id"]: self._order(row) for row in rows(self.conn, _PENDING)},
         )
-        queue.pending = {row["id"]: queue._order(row) for row in rows(conn, _PENDING)}
-        return queue
 
     def boot_seconds(self, testbox: str, spec: str) -> float:
         """Return `boot_seconds` of the lab, which is infinite before the first boot."""
@@ -110,50 +106,18 @@ class LabQueue:
             self._boots[testbox, spec] = math.inf if seconds is None else seconds
         return self._boots[testbox, spec]
 
-    def left(self, orders: Iterable[int]) -> float | None:
-        """Seconds until the last of these orders ends; those that are over count nothing.
-
-        None if that is not known.
-        """
-        if self._ends is None:
-            self._ends = end_times(self.pending.values(), self.builders)
-        return _known(max((self._ends[id] for id in orders if id in self._ends), default=0.0))
-
     def left_with(self, kind: str, boots: Mapping[tuple[str, str, str], int]) -> float | None:
-        """Seconds until a request of this kind ends whose orders are not placed yet.
-
-        `boots` counts its boots by (build key, testbox, spec). The requester counts as somebody
-        without another open request. None if that is not known.
-        """
-        priority = PRIORITY.get(kind, PRIORITY["watch"])
-        ids = count(max(self.pending, default=0) + 1)
-        unbuilt = self._unbuilt(dict.fromkeys(key for key, _, _ in boots))
-        more = [
-            PendingOrder(id=next(ids), build_key=key, priority=priority, seconds=seconds)
-            for key, seconds in unbuilt.items()
-        ]
-        more += [
-            PendingOrder(
-                id=next(ids),
-                build_key=key,
-                testbox=testbox,
-                priority=priority,
-                seconds=self.boot_seconds(testbox, spec),
-            )
-            for (key, testbox, spec), number in boots.items()
-            for _ in range(number)
-        ]
-        ends = end_times([*self.pending.values(), *more], self.builders)
-        return _known(max((ends[one.id] for one in more), default=0.0))
-
-    def _unbuilt(self, keys: Collection[str]) -> dict[str, float]:
-        """Seconds to build each of the kernels that is neither built nor ordered."""
-        ordered = {one.build_key for one in self.pending.values() if one.testbox is None}
-        found = {
-            row["build_key"]: self._build(row["seconds"])
-            for row in rows(self.conn, _FORECASTS, keys=[*keys])
-        }
-        return {key: found[key] for key in keys if key in found and key not in ordered}
+        """Return the `left_with` of the forecast, from the durations that the database has."""
+        keys = list({key for key, _, _ in boots})
+        return self.forecast.left_with(
+            kind,
+            boots,
+            {(box, spec): self.boot_seconds(box, spec) for _, box, spec in boots},
+            {
+                row["build_key"]: self._build(row["seconds"])
+                for row in rows(self.conn, _FORECASTS, keys=keys)
+            },
+        )
 
     def _order(self, row: Row) -> PendingOrder:
         return PendingOrder(
@@ -171,7 +135,3 @@ class LabQueue:
 
     def _build(self, foreseen: float | None) -> float:
         return math.inf if foreseen is None else foreseen * self.pace
-
-
-def _known(seconds: float) -> float | None:
-    return None if math.isinf(seconds) else seconds

@@ -319,7 +319,7 @@ def _boots_of_kernels(row: Row) -> dict[tuple[str, str], int]:
 
 def _eta(row: Row, queue: estimate.LabQueue) -> float | None:
     if row["orders"]:
-        return queue.left(int(order["id"][1:]) for order in row["orders"])
+        return queue.forecast.left(int(order["id"][1:]) for order in row["orders"])
     keys = {
         arm["variant"]["image_sha256"]: arm["variant"]["build_key"]
         for arm in row["arms"]

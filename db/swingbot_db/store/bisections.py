@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from swingbot.core.bisect.thresholds import HINT_FLOOR
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import (
     Bisection,
@@ -15,6 +14,7 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
+from swingbot.core.plan.relevance import hinted
 from swingbot_db.store.rows import Rows, iso_time, records
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, terms, status"
@@ -84,7 +84,7 @@ class Bisections(Rows):
             " ORDER BY p.idx",
             b=bisection,
         )
-        floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
+        weights = hinted([(row.weight, row.hint) for row in rows])
         return [
             (
                 Variant(
@@ -94,10 +94,10 @@ class Bisections(Rows):
                         if k not in ("weight", "skipped", "hint")
                     }
                 ),
-                _hinted(row.weight, row.hint, floor),
+                weight,
                 row.skipped,
             )
-            for row in rows
+            for row, weight in zip(rows, weights, strict=True)
         ]
 
     def wants(self, bisection: int) -> list[WantedBoot]:
@@ -241,10 +241,6 @@ class Bisections(Rows):
         conclusion = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
         assert isinstance(conclusion, dict)
         return conclusion
-
-
-def _hinted(weight: float, factor: float, floor: float) -> float:
-    return max(weight * factor, min(weight, floor))
 
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:

@@ -20,7 +20,7 @@ from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
 from swingbot.app.keep.health_check import why_no_room
-from swingbot.app.mail import leave_rules, mail_rules
+from swingbot.app.mail import mail_rules
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
@@ -32,7 +32,6 @@ from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools, Tr
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.report.send import Archive
 from swingbot_db.engine import DatabaseAway, Engine, make_engine, transaction
-from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
@@ -161,10 +160,6 @@ def forget_workers(settings: Settings, lab: Lab) -> None:
     """Remove the compilers of workers that are no longer in `build.workers`."""
     with lab.transaction("forget workers") as tx:
         tx.compilers.keep(build_workers(settings.build))
-
-
-def make_outbox(settings: Settings, engine: Engine) -> PostgresOutbox:
-    return PostgresOutbox(engine, leave_rules(settings.mail))
 
 
 def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from swingbot.core.bisect.thresholds import HINT_FLOOR
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import Bisection, NewBisection, Variant
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
+from swingbot.core.plan.relevance import hinted
 from tests.fakes.store.tables import (
     BisectionRow,
     Noun,
@@ -60,14 +60,10 @@ class Bisections(Noun):
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         rows = [row for key, row in sorted(self.db.points.items()) if key[0] == bisection]
-        floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
+        weights = hinted([(row.weight, row.hint) for row in rows])
         return [
-            (
-                self.db.variants[row.variant],
-                max(row.weight * row.hint, min(row.weight, floor)),
-                row.skipped,
-            )
-            for row in rows
+            (self.db.variants[row.variant], weight, row.skipped)
+            for row, weight in zip(rows, weights, strict=True)
         ]
 
     def wants(self, bisection: int) -> list[WantedBoot]:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import count
 from statistics import median
 from typing import Final
 
 from swingbot.core.plan.costs import seconds_left
+from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.turns import Turn, turns
 
 # Number of latest boots, and of latest builds, that an estimate rests on: few, so that it follows
@@ -24,6 +27,8 @@ LATEST: Final = 9
 # Builds are expected to be at most this much slower or faster than forecast. A full build that was
 # forecast and turned out incremental says little about the next build.
 _PACE: Final = 2.0
+# two pairs of culprit and parent (`core/bisect`: confirm_boots)
+CONFIRMATION_BOOTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,21 +126,81 @@ def _boots(boots: Sequence[PendingOrder], built: dict[str, float]) -> dict[int, 
     return ends
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueueForecast:
+    """The open orders of the whole lab, and when each ends."""
+
+    pending: Mapping[int, PendingOrder]  # by number
+    builders: int = 1
+
+    @cached_property
+    def ends(self) -> Mapping[int, float]:
+        return end_times(self.pending.values(), self.builders)
+
+    def left(self, orders: Iterable[int]) -> float | None:
+        """Return the seconds until the last of these orders ends; those that are over count
+        nothing. None if that is not known.
+        """
+        return _finite(max((self.ends[id] for id in orders if id in self.ends), default=0.0))
+
+    def left_with(
+        self,
+        kind: str,
+        boots: Mapping[tuple[str, str, str], int],
+        boot_seconds: Mapping[tuple[str, str], float],
+        build_seconds: Mapping[str, float],
+    ) -> float | None:
+        """Return the seconds until a request of this kind ends whose orders are not placed yet.
+
+        `boots` counts its boots by (build key, testbox, spec), `boot_seconds` is the duration by
+        (testbox, spec), `build_seconds` that of its kernels which are not built. The requester
+        counts as somebody without another open request. None if that is not known.
+        """
+        priority = PRIORITY.get(kind, PRIORITY["watch"])
+        ids = count(max(self.pending, default=0) + 1)
+        ordered = {one.build_key for one in self.pending.values() if one.testbox is None}
+        more = [
+            PendingOrder(id=next(ids), build_key=key, priority=priority, seconds=build_seconds[key])
+            for key in dict.fromkeys(key for key, _, _ in boots)
+            if key in build_seconds and key not in ordered
+        ]
+        more += [
+            PendingOrder(
+                id=next(ids),
+                build_key=key,
+                testbox=testbox,
+                priority=priority,
+                seconds=boot_seconds[testbox, spec],
+            )
+            for (key, testbox, spec), number in boots.items()
+            for _ in range(number)
+        ]
+        ends = end_times([*self.pending.values(), *more], self.builders)
+        return _finite(max((ends[one.id] for one in more), default=0.0))
+
+
+def _finite(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds
+
+
 def bisection_seconds_left(
     *,
-    in_flight: float,
-    searching: int,
+    in_flight: float | None,
+    asked: Sequence[tuple[str, bool]],
     bits_left: float,
     confirming: bool,
-    confirmations_left: int,
     boot: float,
     build: float,
-) -> float:
-    """Return the seconds until a bisection ends.
+) -> float | None:
+    """Return the seconds until a bisection ends; None if that is not known.
 
-    `in_flight` is the time until its open orders end, `searching` the number of search boots among
-    them. A search boot answers at most one bit and needs at most one build. While the culprit is
-    being confirmed nothing is searched; `confirmations_left` boots were not requested yet.
+    `in_flight` is the time until its open orders end, `asked` the phase of each boot that it asked
+    for, and whether it was seen. A search boot answers at most one bit and needs at most one build.
+    While the culprit is being confirmed nothing is searched.
     """
+    if in_flight is None or math.isinf(boot):
+        return None
+    searching = sum(phase == "search" and not seen for phase, seen in asked)
+    confirmations_left = CONFIRMATION_BOOTS - sum(phase == "confirm" for phase, _ in asked)
     steps = 0 if confirming else max(0, math.ceil(bits_left) - searching)
     return in_flight + steps * (build + boot) + max(0, confirmations_left) * boot

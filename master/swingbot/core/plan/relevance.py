@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from swingbot.core.bisect.thresholds import HINT_FLOOR
 from swingbot.core.model.statuses import PatchState
 from swingbot.core.thresholds import (
     PRIOR_EVEN_SHARE,
@@ -88,3 +89,13 @@ def weights(relevance: Sequence[float]) -> list[float]:
         (1.0 - PRIOR_EVEN_SHARE) * (mass / total if total > 0 else even) + PRIOR_EVEN_SHARE * even
         for mass in relevance
     ]
+
+
+def hinted(points: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the prior weight of each commit of a bisection, from its (weight, hint of a person).
+
+    No hint takes a commit out of the search: HINT_FLOOR of the mean weight remains, or all of a
+    smaller weight.
+    """
+    floor = HINT_FLOOR * sum(weight for weight, _ in points) / max(1, len(points) - 1)
+    return [max(weight * hint, min(weight, floor)) for weight, hint in points]

@@ -15,8 +15,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
+from swingbot.core.moderation.send_check import SendRules, WhyNot, why_not
 from swingbot.service.checkpoint import checkpoint
 
 # How long a server may still process a mail whose sender died. With a shorter time, a mail could be
@@ -82,12 +84,11 @@ class Outbox(Protocol):
     def due(self, now: datetime) -> list[Outgoing]:
         """Return the queued mails that are due, oldest first."""
 
-    def take(self, report: int, now: datetime, settled: datetime) -> bool:
+    def take(self, report: int, now: datetime, settled: datetime, why_not: WhyNot) -> bool:
         """queued -> sending, one more try, not to be looked up before `settled`.
 
-        Returns False if it must not be sent: mail is stopped, a person held or dropped it, or later
-        events contradict it (`core.moderation.send_check`), in which case it is held with that
-        reason.
+        Returns False if it must not be sent: mail is stopped, a person held or dropped it, or
+        `why_not` has a reason, with which it is held.
         """
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
@@ -159,9 +160,11 @@ class SendResult:
     reason: str | None = field(default=None)
 
 
-def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) -> list[SendResult]:
-    """Settle interrupted mails, then send those that are due. Safe to call at any time and after
-    any crash.
+def send_due(
+    outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime, rules: SendRules
+) -> list[SendResult]:
+    """Settle interrupted mails, then send those that are due and that `rules` let leave. Safe to
+    call at any time and after any crash.
 
     Only one caller works at a time; the others return an empty list. An unreachable server ends the
     pass.
@@ -178,8 +181,8 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
             for mail in outbox.in_doubt(now)
             if _turned_up(outbox, archive, mail, now)
         ]
-        for mail in outbox.due(now):
-            if not outbox.take(mail.report, now, now + SETTLE):
+        for mail in () if rules.stop else outbox.due(now):
+            if not outbox.take(mail.report, now, now + SETTLE, partial(why_not, rules=rules)):
                 continue
             try:
                 results.append(_send(outbox, mailer, archive, mail, now))
