@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_t, norm
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, gather
-from swingbot.core.bisect.posterior import gaussian, mixture, mixture_noise
+from swingbot.core.bisect.posterior import mixture, mixture_noise, wandering
 from swingbot.core.bisect.posterior.belief import belief
+from swingbot.core.bisect.posterior.gaussian_cell import Sums
 from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, ODD_IMAGE_SD, ODD_SWINGS, Policy
@@ -148,23 +149,29 @@ def test_a_testbox_that_wanders_is_the_student_t_of_its_covariance() -> None:
     ev = gather(state, POLICY)
     columns = mixture_noise.boot_columns(ev, state.noise)
     times = np.array([float(b.at or 0.0) for b in ev.boots])
-    weight, testbox = np.ones(len(times)), np.zeros(len(times), np.intp)
-    rows = gaussian.BootMeans(
-        columns.at[columns.point],
-        columns.node,
-        columns.x,
-        weight,
-        times,
-        testbox,
-        columns.spread,
-        columns.prior,
+    centre = float(np.median(columns.x))
+    a, sd, y = state.noise.certainty, columns.spread, columns.x - centre
+    sums = Sums(
+        at=columns.at[columns.point],
+        point=columns.node,
+        block=np.zeros(len(y), np.intp),
+        weight=np.ones(len(y)),
+        level=y,
+        centre=centre,
     )
-    seen, wander = gaussian.wandering(ev, rows, state.noise, POLICY, min_effect=LEAST)
-    a, sd, y = state.noise.certainty, columns.spread, columns.x - float(np.median(columns.x))
+    seen, wander = wandering.wandering(
+        ev,
+        sums,
+        state.noise,
+        POLICY,
+        spread=sd,
+        prior_spread=columns.prior,
+        min_effect=LEAST,
+    )
     point = columns.at[columns.point][columns.node]
     prior_d = max(4.0, (POLICY.prior_effect / sd) ** 2)
     moving, still = np.zeros(ev.last + 1), np.zeros(ev.last + 1)
-    for size, seconds, share in gaussian._wanders(times, state.noise, sd):
+    for size, seconds, share in wandering._wanders(times, state.noise, sd):
         cov = (
             np.eye(len(y))
             + size**2 * np.exp(-np.abs(times[:, None] - times[None, :]) / seconds)

@@ -13,7 +13,12 @@ from scipy.stats import multivariate_t
 from swingbot.core.bisect.choice.choose import information
 from swingbot.core.bisect.evidence.range_evidence import gather
 from swingbot.core.bisect.posterior.assessment import look
-from swingbot.core.bisect.posterior.gaussian import _layouts, _pooled_noise, posterior, summarise
+from swingbot.core.bisect.posterior.gaussian import (
+    _pooled_noise,
+    layout_ratios,
+    posterior,
+    summarise,
+)
 from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, PointState
 from swingbot.core.bisect.thresholds import Policy
@@ -69,7 +74,7 @@ def written_out(
     prior_d = max(4.0, (POLICY.prior_effect / sd) ** 2)
     a = noise.certainty  # 2: whole degrees of freedom
     ln: dict[int, list[float]] = {}
-    for tau, (lam, weight) in itertools.product(range(ev.last + 1), _layouts(noise, sd)):
+    for tau, (lam, weight) in itertools.product(range(ev.last + 1), layout_ratios(noise, sd)):
         behind = (point >= tau).astype(float) if tau else np.zeros(len(y))
         cov = (
             np.eye(len(y))

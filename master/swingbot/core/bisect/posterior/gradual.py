@@ -1,25 +1,64 @@
 """The probability that the level moves with all commits instead of at one: a line over the
 range, or any number of steps.
 
-Both are judged from the same boots and the same noise as a single step (`mixture`), on the same
+Both are judged from the same boots and the same noise as a single step; in `mixture` on the same
 grid of levels. Formulas: docs/statistics.md, "Creep".
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import expit
 
-from swingbot.core.bisect.evidence.range_evidence import Floats
+from swingbot.core.bisect.evidence.range_evidence import Floats, Indices
 from swingbot.core.bisect.posterior.log_sums import ln_sum
-from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS
+from swingbot.core.bisect.thresholds import (
+    CREEP_LEAST_COMMITS,
+    CREEP_LEAST_POSITIONS,
+    CREEP_MANY_PRIOR,
+    CREEP_MANY_STEPS,
+    TWO_STEPS_MOST_GAPS,
+)
 
 _SIZES: Final = 41  # nodes of the size of the creep
 _REACH: Final = 5.0  # half the width of that grid, in sd of the slope of a least-squares line
+
+
+def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
+    """Return the place of each measured position in the range, along which a creeping level moves:
+    the share of the prior mass of all commits up to it. None if too few positions were measured to
+    distinguish a creep from steps.
+    """
+    places = len(np.unique(at))
+    if (
+        prior <= 0
+        or not CREEP_LEAST_POSITIONS <= places <= TWO_STEPS_MOST_GAPS
+        or int((mass > 0).sum()) < CREEP_LEAST_COMMITS
+    ):
+        return None
+    upto = np.cumsum(mass)[at]
+    return np.asarray((upto - upto[0]) / (upto[-1] - upto[0]))
+
+
+def creep_probability(
+    ln_lines: Sequence[float], ln_many: Sequence[float], ln_one: float, two: float, prior: float
+) -> float:
+    """P(creep) against one step, two, many or none.
+
+    `ln_lines`, `ln_many`: ln likelihoods of a line and of any number of steps under each
+    combination of noise; `ln_one`: of one step or none. `two`: P(two steps against one or none).
+    `prior`: of a creep.
+    """
+    ln_steps = ln_one - math.log1p(-min(two, 1.0 - 1e-12))  # one, two or none
+    many = float(ln_sum(np.array(ln_many))) + math.log(CREEP_MANY_PRIOR)
+    line = float(ln_sum(np.array(ln_lines))) + math.log(prior / (1.0 - prior))
+    return float(expit(line - float(np.logaddexp(ln_steps, many))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import expit, ndtr
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import gaussian, gradual
+from swingbot.core.bisect.posterior import gradual
+from swingbot.core.bisect.posterior.gaps import (
+    GapWeights,
+    TwoSteps,
+    gap_pairs,
+    gap_prior,
+    seen_swing,
+    two_steps,
+    weighs_two_steps,
+)
+from swingbot.core.bisect.posterior.gaussian_cell import Sums
 from swingbot.core.bisect.posterior.log_sums import exp_below, ln_sum
 from swingbot.core.bisect.posterior.mixture_likelihood import floored, level_grid, point_likelihoods
 from swingbot.core.bisect.posterior.mixture_noise import (
@@ -30,20 +41,11 @@ from swingbot.core.bisect.posterior.mixture_noise import (
     boot_columns,
     thetas_of,
 )
-from swingbot.core.bisect.posterior.step_posterior import (
-    Hypotheses,
-    Posterior,
-    blend,
-    creep_probability,
-    gap_prior,
-    may_creep,
-    per_commit,
-    seen_swing,
-)
+from swingbot.core.bisect.posterior.step_posterior import Hypotheses, Posterior, blend
+from swingbot.core.bisect.posterior.wandering import wandering
 from swingbot.core.bisect.thresholds import (
     EFFECT_WIDTHS,
     ODD_IMAGES_SEEN,
-    TWO_STEPS_MOST_GAPS,
     WANDER_MOST_BOOTS,
     WILD_P,
     WILD_WEIGHT,
@@ -88,26 +90,21 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     of_pairs = np.where([p.equal for p in pairs], ln_sum(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
     theta = pairs[best].before
-    two = _two_steps(
-        points[theta],
-        levels,
-        policy,
-        ln_prior,
-        float(of_pairs[best]) - pairs[best].ln_prior,
-        columns.at,
-    )
-    along = may_creep(columns.at, ev.mass, policy.prior_creep)
+    two = TwoSteps(0.0, None)
+    if weighs_two_steps(len(columns.at) - 1, policy):
+        ln_pairs = _ln_gap_pairs(points[theta], levels, policy)
+        ln_best = float(of_pairs[best]) - pairs[best].ln_prior
+        two = two_steps(ln_pairs, ln_prior, ln_best, columns.at, policy)
+    along = gradual.may_creep(columns.at, ev.mass, policy.prior_creep)
     ranked = [(float(of_pairs[i]), pairs[i]) for i in np.argsort(-of_pairs, kind="stable")]
     creep, crept = (
-        (0.0, (0.0, 0.0))
-        if along is None
-        else _creep(points, levels, ranked, along, two[0], policy)
+        (0.0, (0.0, 0.0)) if along is None else _creep(points, levels, ranked, along, two.p, policy)
     )
     two_sides = [(thetas[p.before], thetas[p.after]) for p in pairs]
-    weight = np.exp(ln - one)
-    still = _collect(columns, two_sides, hypotheses, weight, ev.mass, min_effect, two)
+    weights = GapWeights(columns.at, ev.mass, np.exp(ln - one))
+    still = _collect(columns, two_sides, hypotheses, weights, min_effect, two)
     if still.odd_images < ODD_IMAGES_SEEN:
-        still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weight))
+        still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weights))
     second = _wild(columns, thetas[theta], still)
     if thetas[theta].tight:
         off = thetas[theta].apart * thetas[theta].spread
@@ -140,19 +137,25 @@ def _moving(
     group = any(b.testbox for b in boots)
     if len(boots) > WANDER_MOST_BOOTS or (any(b.at is None for b in boots) and not group):
         return still
-    rows = gaussian.BootMeans(
+    level = columns.x - np.array(still.mode) if still.mode else columns.x
+    centre = float(np.median(level))
+    sums = Sums(
         at=columns.at[columns.point],
-        kernel=columns.node,
-        level=columns.x - np.array(still.mode) if still.mode else columns.x,
+        point=columns.node,
+        block=np.zeros(len(level), np.intp),
         weight=np.array([1.0 if p < WILD_P or group else WILD_WEIGHT for p in still.wild]),
-        times=np.array(
-            [i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64
-        ),
-        testbox=np.array([b.testbox for b in boots], dtype=np.intp),
-        spread=columns.spread,
-        prior=columns.prior,
+        level=level - centre,
+        centre=centre,
     )
-    moving, wander = gaussian.wandering(ev, rows, noise, policy, min_effect=min_effect)
+    moving, wander = wandering(
+        ev,
+        sums,
+        noise,
+        policy,
+        spread=columns.spread,
+        prior_spread=columns.prior,
+        min_effect=min_effect,
+    )
     return (
         replace(moving, wander=wander, wild=still.wild, mode=still.mode)
         if group
@@ -323,35 +326,20 @@ def _effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats
     return density
 
 
-def _two_steps(
-    points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices
-) -> tuple[float, tuple[int, int] | None]:
-    """P(two steps) against one or none under one theta, and the first and last measured position
-    between the likeliest pair.
-    """
-    gaps = len(at) - 1
-    if gaps < 2 or gaps > TWO_STEPS_MOST_GAPS or policy.prior_two <= 0:
-        return 0.0, None
+def _ln_gap_pairs(points: Floats, levels: Floats, policy: Policy) -> Floats:
+    """ln likelihood of a step in each of two gaps, in the order of `gap_pairs`, under one theta."""
     before = np.cumsum(points, axis=0)
     left, left_top = _scaled(before[None, :-1])
     right, right_top = _scaled((before[-1:] - before[:-1])[None])
     coupling = _coupling(levels, policy)
     share, kernel = coupling.share, coupling.kernel
     from_left, from_right = (((side[0] @ share) @ kernel) @ share.T for side in (left, right))
-    i, j = np.triu_indices(gaps, 1)
+    i, j = gap_pairs(len(points) - 1)
     with np.errstate(divide="ignore"):
         middle = before[j] - before[i] + np.log(from_left[i]) + np.log(from_right[j])
     step = float(levels[1] - levels[0])
     ln = ln_sum(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
-    ln = (
-        ln
-        + ln_prior[i]
-        + ln_prior[j]
-        + math.log(2.0)
-        + math.log(policy.prior_two / (1 - policy.prior_two))
-    )
-    best = int(np.argmax(ln))
-    return float(expit(ln_sum(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
+    return np.asarray(ln)
 
 
 def _creep(
@@ -378,75 +366,74 @@ def _creep(
         ones.append(ln_one)
         manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
         lines.append(replace(line, ln=line.ln + pair.ln_prior))
-    whole, many, one = (
-        float(ln_sum(np.array(ln))) for ln in ([line.ln for line in lines], manys, ones)
-    )
+    ln_one, ln_lines = float(ln_sum(np.array(ones))), [line.ln for line in lines]
     best = max(lines, key=lambda line: line.ln)
-    return creep_probability(whole, many, one, two, policy.prior_creep), (best.size, best.var)
+    p = gradual.creep_probability(ln_lines, manys, ln_one, two, policy.prior_creep)
+    return p, (best.size, best.var)
 
 
 def _collect(
     columns: BootColumns,
     thetas: list[tuple[Theta, Theta]],
     hypotheses: _Hypotheses,
-    weight: Floats,
-    mass: Floats,
+    weights: GapWeights,
     min_effect: float,
-    two: tuple[float, tuple[int, int] | None],
+    two: TwoSteps,
 ) -> Posterior:
-    change, none = weight[:, :-1], float(weight[:, -1].sum())
-    given = change / max(float(change.sum()), 1e-300)
     effect, var = (
         (hypotheses.high - hypotheses.low)[:, :-1],
         (hypotheses.high_var + hypotheses.low_var)[:, :-1],
     )
     sd = np.sqrt(var)
     small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
-    mean = float((given * effect).sum())
-    per_theta = weight.sum(axis=1)
+    mean, effect_var = weights.moments(effect, var)
+    per_theta = weights.of_noise
     # variance of an equivalent Gaussian boot: wild boots tell next to nothing about the level
     spread2 = np.array(
         [(t.spread**2 + b.spread**2) / 2.0 / (1.0 if t.tight else 1.0 - t.wild) for t, b in thetas]
     )
-    layout = math.sqrt(float((per_theta * np.array([t.layout_var for t, _ in thetas])).sum()))
-    boot_var = float((per_theta * spread2).sum())
-    even = np.array([t.odd == 0.0 for t, _ in thetas])
-    odd_images = float(per_theta[~even].sum())
-    if_even = change[even].sum(axis=0) / max(1.0 - odd_images, 1e-300)
-    if_odd = change[~even].sum(axis=0) / max(odd_images, 1e-300)
+    layout2 = float((per_theta * np.array([t.layout_var for t, _ in thetas])).sum())
+    even = _even(thetas)
+    odd_images, if_even, if_odd = weights.by_images(even)
     # for the variance of the levels: boots do not show whether the image that they share is odd
     counted = even if odd_images < ODD_IMAGES_SEEN else np.ones(len(thetas), bool)
-    of_levels = change[counted] / max(float(change[counted].sum()), 1e-300)
+    change = weights.change[counted]
+    of_levels = change / max(float(change.sum()), 1e-300)
     return Posterior(
-        commit=per_commit(columns.at, change.sum(axis=0), mass),
-        none=none,
-        none_or_small=none + float((change * small).sum()),
+        commit=weights.commit(),
+        none=weights.none,
+        none_or_small=weights.none + float((weights.change * small).sum()),
         effect=mean,
-        effect_var=float((given * (var + (effect - mean) ** 2)).sum()),
-        low=float((given * hypotheses.low[:, :-1]).sum()),
+        effect_var=effect_var,
+        low=weights.mean(hypotheses.low[:, :-1]),
         low_var=float((of_levels * hypotheses.low_var[counted, :-1]).sum()),
         high_var=float((of_levels * hypotheses.high_var[counted, :-1]).sum()),
-        sd_layout=layout,
-        boot_var=boot_var,
-        two=two[0],
-        middle=two[1],
+        sd_layout=math.sqrt(layout2),
+        boot_var=float((per_theta * spread2).sum()),
+        two=two.p,
+        middle=two.middle,
         df=columns.df,
-        hypotheses=_over_thetas(columns.at, hypotheses, weight),
+        hypotheses=_over_thetas(columns.at, hypotheses, weights.weight),
         odd_images=odd_images,
         noisier=_noisier(thetas, per_theta),
-        if_even=per_commit(columns.at, if_even, mass),
-        if_odd=per_commit(columns.at, if_odd, mass) if odd_images > 0.0 else None,
+        if_even=if_even,
+        if_odd=if_odd,
     )
 
 
-def _sd_layout_of_even(thetas: list[tuple[Theta, Theta]], weight: Floats) -> float:
+def _even(thetas: list[tuple[Theta, Theta]]) -> NDArray[np.bool_]:
+    """Whether no image is odd under each pair."""
+    return np.array([t.odd == 0.0 for t, _ in thetas])
+
+
+def _sd_layout_of_even(thetas: list[tuple[Theta, Theta]], weights: GapWeights) -> float:
     """Return the layout spread given that no image is odd.
 
     P(odd images) is part of the weight of each commit already. If the spread included it as well, a
     small P would hide every step smaller than the offset of an odd image, whatever is booted.
     """
-    even = np.array([t.odd == 0.0 for t, _ in thetas])
-    likely = weight.sum(axis=1)[even]
+    even = _even(thetas)
+    likely = weights.of_noise[even]
     layout2 = np.array([t.layout**2 for t, _ in thetas])[even]
     return math.sqrt(float((likely * layout2).sum()) / max(float(likely.sum()), 1e-300))
 

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.posterior.gaps import layout_spreads
 from swingbot.core.bisect.thresholds import (
     END_CERTAINTY,
     LAYOUT_FACTORS,
@@ -163,12 +164,10 @@ def thetas_of(
     if not rebuilds:
         odd_prior = min(ODD_IMAGES_UNCHECKED * policy.odd_images, 0.9)
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
-    layouts = (
-        tuple((f * noise.sd_layout, w) for f, w in LAYOUT_FACTORS)
-        if noise.sd_layout > 0
-        else ((0.0, 1.0),)
-    )
-    images = [(layout, 0.0, None, w * (1.0 - odd_prior)) for layout, w in layouts]
+    images = [
+        (layout, 0.0, None, w * (1.0 - odd_prior))
+        for layout, w in layout_spreads(noise, LAYOUT_FACTORS)
+    ]
     odd_images = [
         (noise.sd_layout, share, mode, w * odd_prior)
         for share, mode, w in _odd_kinds(columns)

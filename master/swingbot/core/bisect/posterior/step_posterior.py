@@ -4,23 +4,13 @@ all others.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.thresholds import (
-    CREEP_LEAST_COMMITS,
-    CREEP_LEAST_POSITIONS,
-    CREEP_MANY_PRIOR,
-    ODD_SWINGS,
-    TWO_STEPS_MOST_GAPS,
-    WILD_P,
-    Policy,
-)
+from swingbot.core.bisect.thresholds import WILD_P
 from swingbot.core.model.bisection import Observation
 
 
@@ -144,71 +134,3 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
 def entropy(p: Floats) -> float:
     """Bits that are open."""
     return float(-np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300)), 0.0)))
-
-
-def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
-    """ln prior of a step in each gap between neighbouring measured positions, then of none."""
-    upto = np.cumsum(mass)[at]
-    gaps = np.maximum(np.diff(upto), 0.0)
-    total = gaps.sum()
-    none = policy.prior_no_change if total > 0 else 1.0
-    with np.errstate(divide="ignore"):
-        return np.asarray(
-            np.log(np.append((1.0 - none) * gaps / (total or 1.0), none)), dtype=np.float64
-        )
-
-
-def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
-    """Return the place of each measured position in the range, along which a creeping level moves:
-    the share of the prior mass of all commits up to it. None if too few positions were measured to
-    distinguish a creep from steps.
-    """
-    places = len(np.unique(at))
-    if (
-        prior <= 0
-        or not CREEP_LEAST_POSITIONS <= places <= TWO_STEPS_MOST_GAPS
-        or int((mass > 0).sum()) < CREEP_LEAST_COMMITS
-    ):
-        return None
-    upto = np.cumsum(mass)[at]
-    return np.asarray((upto - upto[0]) / (upto[-1] - upto[0]))
-
-
-def creep_probability(
-    ln_line: float, ln_many: float, ln_one: float, two: float, prior: float
-) -> float:
-    """P(creep) against one step, two, many or none.
-
-    ln likelihoods of a line, of any number of steps, and of one step or none. `two`: P(two steps
-    against one or none). `prior`: of a creep.
-    """
-    ln_steps = ln_one - math.log1p(-min(two, 1.0 - 1e-12))  # one, two or none
-    rest = np.logaddexp(ln_steps, ln_many + math.log(CREEP_MANY_PRIOR))
-    return float(expit(ln_line + math.log(prior / (1.0 - prior)) - float(rest)))
-
-
-def seen_swing(odd: list[float], policy: Policy, gaps: int) -> Floats:
-    """(share of odd images, gap, then none) -> what ln prior gains. Somebody saw a swing before:
-    where a share of the images is odd, two kernels without a step between them look like one in
-    `2 share (1 - share)` of all cases, which makes "no step" as much likelier."""
-    share, none = np.array(odd), policy.prior_no_change
-    odds = (none + ODD_SWINGS * 2.0 * share * (1.0 - share)) / max(1.0 - none, 1e-300)
-    p = odds / (1.0 + odds)
-    gain = np.zeros((len(odd), gaps))
-    if not 0.0 < none < 1.0:
-        return gain
-    gain[:, :-1] = np.log((1.0 - p) / (1.0 - none))[:, None]
-    gain[:, -1] = np.log(p / none)
-    return gain
-
-
-def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:
-    """Share the probability of each gap between neighbouring measured positions `at`: inside, the
-    posterior is the prior.
-    """
-    commit = np.zeros(len(mass))
-    for left, right, p in zip(at[:-1], at[1:], gaps, strict=True):
-        inside = mass[left + 1 : right + 1]
-        if inside.sum() > 0:
-            commit[left + 1 : right + 1] = p * inside / inside.sum()
-    return commit
