@@ -261,7 +261,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
         lines = [logbook.decided(it), f"This step was {_by_another(it)}."]
         facts = {"action": it.action}
     else:
-        lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit, text.seconds)
+        lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit)
         facts = journal.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
     if json_:
         say_json({"id": id_, "text": lines, **facts})

@@ -1,7 +1,7 @@
-"""Explain a belief: influential boots, effect of the next boots, remaining work.
+"""Explain a belief: influential boots, effect of the next boots.
 
 The engine itself gives all answers. The belief is computed after each boot in order of arrival, and
-after hypothetical boots; the remaining work is estimated by simulating the search to its end.
+after hypothetical boots.
 """
 
 from __future__ import annotations
@@ -15,20 +15,16 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.bisect.posterior.step_posterior import entropy
-from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, Measure
+from swingbot.core.bisect.state import Action, Belief, BisectionState, Measure
 from swingbot.core.bisect.thresholds import CLEARED_P, Policy
 from swingbot.core.model.bisection import Observation
 
 Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # limit of beliefs computed for `influences`; more boots are grouped
-_MOST_STEPS: Final = 120  # limit of steps of one simulated search
-# low-discrepancy sequence in the plane (Roberts 2018): even spread without randomness
-_R2: Final = (0.7548776662466927, 0.5698402909980532)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +60,6 @@ class Spreads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """Estimated remaining work, as the mean over a few possible positions of the step."""
-
-    boots: float
-    builds: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     action: Action
     known: Belief
@@ -80,7 +67,6 @@ class Explanation:
     influences: tuple[Influence, ...]  # the most influential boots, largest first
     what_ifs: tuple[WhatIf, ...]
     spreads: Spreads
-    forecast: Forecast | None
 
 
 def explain(
@@ -89,7 +75,6 @@ def explain(
     """Explain a state; `order` has its observations in the order of arrival."""
     action, known = step(state, policy), belief(state, policy)
     largest = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
-    over = isinstance(action, Conclude)
     return Explanation(
         action=action,
         known=known,
@@ -97,7 +82,6 @@ def explain(
         influences=tuple(i for i in largest if i.bits > 1e-3),
         what_ifs=tuple(what_ifs(state, policy, action, known)),
         spreads=spreads(state),
-        forecast=None if over else forecast(state, policy, known),
     )
 
 
@@ -224,71 +208,3 @@ def what_if(
     )
     own = next((c.probability for c in then.candidates if c.idx == idx), 0.0)
     return WhatIf(idx=idx, like=like, boots=boots, leader=leader(then), own=own)
-
-
-def forecast(state: BisectionState, policy: Policy, known: Belief) -> Forecast | None:
-    """Simulate the rest of the search with the step at the quartiles of the belief.
-
-    None before both ends have a level.
-    """
-    if known.good_level is None or known.bad_level is None:
-        return None
-    upto = np.cumsum([c.probability for c in known.candidates])
-    if upto.size == 0 or upto[-1] <= 0:
-        return None
-    shares = (0.25, 0.5, 0.75) if len(state.points) <= 300 else (0.5,)
-    culprits = [1 + int(np.searchsorted(upto, share * upto[-1])) for share in shares]
-    played = [
-        _played(state, policy, min(c, len(state.points) - 1), known.good_level, known.bad_level)
-        for c in culprits
-    ]
-    boots, builds, seconds = (sum(column) / len(played) for column in zip(*played, strict=True))
-    return Forecast(boots=boots, builds=builds, seconds=seconds)
-
-
-def _played(
-    state: BisectionState, policy: Policy, culprit: int, good: float, bad: float
-) -> tuple[int, int, float]:
-    """Return (boots, builds, seconds) until the engine concludes, including boots in flight."""
-    noise = spreads(state)
-    sd = (
-        noise.boot
-        if noise.boot is not None
-        else 0.0
-        if state.paired
-        else math.hypot(state.noise.sd_boot, state.noise.sd_run)
-    )
-    runs = max((len(o.values) for o in state.observations), default=1)
-    boots = builds = 0
-    seconds = 0.0
-    for _ in range(_MOST_STEPS):
-        points, came = list(state.points), []
-        for f in state.in_flight:
-            if not points[f.idx].built:
-                builds, seconds = builds + 1, seconds + points[f.idx].build_cost_seconds
-                points[f.idx] = dataclasses.replace(points[f.idx], built=True)
-            boots, seconds = boots + 1, seconds + state.boot_cost_seconds
-            value = (bad if f.idx >= culprit else good) * (1.0 + sd * _even(f.idx, f.k))
-            came.append(
-                Observation(
-                    idx=f.idx,
-                    k=f.k,
-                    values=(value,) * runs,
-                    phase=f.phase,
-                    layout=f.layout,
-                    testbox=f.testbox,
-                )
-            )
-        state = dataclasses.replace(
-            state, points=tuple(points), observations=state.observations + tuple(came), in_flight=()
-        )
-        action = step(state, policy)
-        if not isinstance(action, Measure):
-            break
-        state = dataclasses.replace(state, in_flight=action.requests)
-    return boots, builds, seconds
-
-
-def _even(idx: int, k: int) -> float:
-    """Return a deterministic standard normal value for this boot, evenly spread over boots."""
-    return float(ndtri(0.01 + 0.98 * ((0.5 + idx * _R2[0] + k * _R2[1]) % 1.0)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,11 @@ from swingbot.core.model.documents import NamedCommit
 if TYPE_CHECKING:  # needs numpy and scipy; pages and lists show sentences without them
     from swingbot.core.bisect.tell.explain import Explanation, Influence, WhatIf
 
-Duration = Callable[[float], str]
 Commits = Sequence[tuple[str, str]]  # (commit, subject) by point
 
 
 def paragraphs(
-    explanation: Explanation, state: BisectionState, commits: Commits, unit: str, duration: Duration
+    explanation: Explanation, state: BisectionState, commits: Commits, unit: str
 ) -> list[str]:
     """Return the lines of the explanation; a line indented by two spaces continues the previous
     item.
@@ -29,7 +28,6 @@ def paragraphs(
         *_next(explanation, state, commits),
         *_influences(explanation.influences, commits, unit),
         *_minds(explanation.what_ifs, commits),
-        *_rest(explanation, duration),
     ]
 
 
@@ -189,20 +187,6 @@ def _minds(what_ifs: Sequence[WhatIf], commits: Commits) -> list[str]:
             f" first suspect would be {_suspect(what_if.leader, commits)}"
         )
     return lines
-
-
-def _rest(explanation: Explanation, duration: Duration) -> list[str]:
-    if isinstance(explanation.action, Conclude):
-        return []
-    if explanation.forecast is None:
-        return ["The remaining work is unknown until both ends are measured."]
-    forecast = explanation.forecast
-    return [
-        (
-            f"Remaining, if boots behave as expected: about {forecast.boots:.0f} boots and"
-            f" {forecast.builds:.0f} kernel builds, {duration(forecast.seconds)} of work."
-        )
-    ]
 
 
 def _stop(sentence: str) -> str:
