@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from swingbot.core.bisect.decide.confirm import _agrees
 from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots
-from swingbot.core.bisect.posterior.assessment import Assessment, look
+from swingbot.core.bisect.posterior.assessment import Assessment, assess
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.stats.compare import BootRuns, Rule, compare
@@ -22,7 +22,7 @@ def a_case() -> Assessment:
         for idx in (0, 8)
         for k in range(4)
     )
-    return look(replace(a_state(bench, noise=known_noise(bench)), observations=boots), Policy())
+    return assess(replace(a_state(bench, noise=known_noise(bench)), observations=boots), Policy())
 
 
 def fresh(good: tuple[float, ...], bad: tuple[float, ...]) -> ConfirmationBoots:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from swingbot.core.bisect.posterior import gradual
-from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS, Policy
 from swingbot.core.model.bisection import Observation
@@ -34,7 +34,7 @@ def spread_out(bench: SimulatedBench, boots: int, *, paired: bool = False) -> Bi
 
 
 def p_creep(state: BisectionState, policy: Policy = POLICY) -> float:
-    return look(state, policy).posterior.creep
+    return assess(state, policy).posterior.creep
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -120,7 +120,7 @@ def test_a_step_is_named_with_what_the_creep_leaves_of_its_probability() -> None
     bench = SimulatedBench(commits=30, culprit=11, effect=-0.08, run_noise=0.01, seed=9)
     noise = NoisePrior(sd_run=0.01, sd_boot=1e-4, sd_layout=0.0, certainty=50.0)
     ended = bisect_to_the_end(bench, a_state(bench, noise=noise, layouts=True))
-    post = look(ended.state, POLICY).posterior
+    post = assess(ended.state, POLICY).posterior
     assert ended.named == 11
     assert ended.conclusion.probability == pytest.approx(
         float(post.commit[11]) * (1.0 - post.creep), abs=1e-9

@@ -10,7 +10,7 @@ import pytest
 
 from swingbot.core.bisect.choice.choose import choose, information
 from swingbot.core.bisect.choice.expected_bits import answered, divided, foreseen, on_testbox
-from swingbot.core.bisect.posterior.assessment import Assessment, look
+from swingbot.core.bisect.posterior.assessment import Assessment, assess
 from swingbot.core.bisect.posterior.step_posterior import Hypotheses
 from swingbot.core.bisect.state import BisectionState, PointState
 from swingbot.core.bisect.thresholds import Policy
@@ -29,7 +29,7 @@ def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0)
         for k, (i, value, testbox) in enumerate(boots)
     )
     noise = NoisePrior(sd_run=0.02, sd_boot=1e-4, sd_layout=layout, certainty=500.0, sd_day=0.0)
-    return look(
+    return assess(
         BisectionState(
             points=points,
             observations=values,

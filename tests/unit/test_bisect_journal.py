@@ -297,7 +297,7 @@ def test_a_named_culprit_comes_with_how_many_boots_would_clear_it() -> None:
     _, state, order = played(a_range(), bench(5))
     found = explain(state, POLICY, order)
     assert isinstance(found.action, Conclude)
-    assert leader(found.known) is not None and leader(found.known)[0] == 5  # type: ignore[index]  # not None, said just before
+    assert leader(found.belief) is not None and leader(found.belief)[0] == 5  # type: ignore[index]  # not None, said just before
     lines = paragraphs(
         found,
         state,

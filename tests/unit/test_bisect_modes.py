@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import MeasuredBoot, NoisePrior, NoiseRecord
@@ -75,7 +75,7 @@ def test_a_bisection_looks_through_modes(modes_known: bool) -> None:
     assert ended.boots <= 60
     assert ended.conclusion.interval_pct is not None
     assert ended.conclusion.interval_pct[0] > -15.0  # modes are 20 % apart
-    assert any(look(ended.state, Policy()).posterior.mode)
+    assert any(assess(ended.state, Policy()).posterior.mode)
 
 
 def test_modes_that_are_gone_do_no_harm() -> None:

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_t
 
 from swingbot.core.bisect.choice.choose import information
 from swingbot.core.bisect.evidence.range_evidence import gather
-from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.posterior.gaussian import (
     _pooled_noise,
     layout_ratios,
@@ -175,7 +175,7 @@ def test_an_odd_image_of_paired_boots_is_not_a_step(odd: bool) -> None:
         paired=True,
         noise=EMULATED,
     )
-    post = look(state, policy).posterior
+    post = assess(state, policy).posterior
     assert (post.commit[40] < 0.95) == odd
     assert (post.odd_images > 0.05) == odd
     assert float(post.commit.sum()) + post.none == pytest.approx(1.0)

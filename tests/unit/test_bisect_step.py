@@ -11,7 +11,7 @@ from swingbot.core.bisect.choice.boot_requests import end_again
 from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior import assessment
-from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
@@ -154,7 +154,7 @@ def test_both_ends_once_more_means_a_number_that_neither_had() -> None:
     state = a_state(bench, paired=True)
     made = [(0, k) for k in (0, 1, 2, 5)] + [(8, k) for k in range(5)]
     state = replace(state, in_flight=tuple(WantedBoot(idx, k, "ends") for idx, k in made))
-    action = end_again(look(arrived(bench, state), POLICY), 0)
+    action = end_again(assess(arrived(bench, state), POLICY), 0)
     assert isinstance(action, Measure)
     assert [boot.key for boot in action.requests] == [(0, 6), (8, 6)]
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from swingbot.core.bisect.tell.explain_text import of_merge
-from swingbot.core.bisect.tell.logbook import said
+from swingbot.core.bisect.tell.logbook import act_of
 from swingbot.core.model.documents import Bisection, LogEntry
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
@@ -223,7 +223,7 @@ def _asked(points: list[Row], request: list[int]) -> Row:
 def _steering(conn: sa.Connection, number: int, document: Row) -> Row:
     """Input from people, and the searches of merged branches above and below this one."""
     commits = [(point["commit"], point["subject"]) for point in document["points"]]
-    steers = [row | {"words": said(row, commits)} for row in rows(conn, _STEERS, id=number)]
+    steers = [row | {"words": act_of(row, commits)} for row in rows(conn, _STEERS, id=number)]
     branches = [
         _branch(bisection(conn, row["id"]), row["merged"])
         for row in rows(conn, _BRANCHES, id=number)

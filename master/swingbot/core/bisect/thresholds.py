@@ -284,7 +284,7 @@ CREEP_LEAST_COMMITS: Final = 8
 CREEP_SUSPECT: Final = 0.5
 # Places over which they are spread, the ends included, and boots of each before a creep is the
 # answer. Fewer: steps in between are mistaken for a line; more: boots.
-CREEP_PLACES: Final = 9
+CREEP_POSITIONS: Final = 9
 CREEP_BOOTS: Final = 2
 # Boots of each of these places after which the search continues. Higher: boots of kernels that
 # layout alone may have moved.

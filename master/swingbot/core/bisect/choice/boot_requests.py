@@ -50,9 +50,9 @@ def end_again(case: Assessment, end: int) -> Action:
     if any(p.phase == "search" and ev.where(p) in (0, ev.last) for p in ev.pending):
         return Wait(why="a boot of an end is in flight; points are compared with it")
     ends = (0, ev.last) if case.state.paired or testboxes > 1 else (end,)
-    known = _on_testboxes(case)
+    boots = _on_testboxes(case)
     wanted: list[WantedBoot] = []
-    for testbox in sorted(range(testboxes), key=lambda testbox: (known[testbox], testbox))[
+    for testbox in sorted(range(testboxes), key=lambda testbox: (boots[testbox], testbox))[
         : max(1, testboxes // 2)
     ]:
         wanted += _at_one_k(ev, ends, wanted, testbox)
@@ -63,11 +63,11 @@ def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
     """Return boots of both ends on each testbox of a group that has no boots yet, as a
     reference.
     """
-    known, wanted = _on_testboxes(case), list[WantedBoot]()
+    boots, wanted = _on_testboxes(case), list[WantedBoot]()
     for testbox in (
         testbox
         for testbox in range(case.state.testboxes)
-        if case.state.testboxes > 1 and not known[testbox]
+        if case.state.testboxes > 1 and not boots[testbox]
     ):
         wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, testbox)
     return wanted

@@ -130,12 +130,12 @@ def choose(
     busy = Counter(p.testbox for p in (*ev.pending, *elsewhere))
     done = Counter(b.testbox for b in ev.boots)
 
-    look, first = _BootGains(ev, post, policy, kernels), least_busy(busy, done, testboxes)
-    cost, by_rule = _costs(ev), look.by_rule([], first)
+    gains_of, first = _BootGains(ev, post, policy, kernels), least_busy(busy, done, testboxes)
+    cost, by_rule = _costs(ev), gains_of.by_rule([], first)
     if by_rule.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
     best = _pick(by_rule, _rate(by_rule, cost, policy), kernels, first)
-    alone = look.bits([], first)
+    alone = gains_of.bits([], first)
     most = float(_rate(alone, cost, policy).max())
     under_way = [(ev.where(p), p.layout, p.testbox) for p in ev.pending if p.phase == "search"]
     others = sum(p.phase == "search" for p in elsewhere)
@@ -145,7 +145,7 @@ def choose(
             under_way + [(c.position, c.layout, c.testbox) for c in chosen],
             least_busy(busy, done, testboxes),
         )
-        gains = look.bits(planned, testbox) if planned else alone
+        gains = gains_of.bits(planned, testbox) if planned else alone
         rate = _rate(gains, cost, policy)
         if (
             rate.max() <= 0
@@ -216,7 +216,7 @@ class _BootGains:
 
     def _foreseen(self, rule: Floats, hypotheses: Sequence[Hypotheses]) -> Floats:
         """Bits at the positions worth examining closely, as a mean over `hypotheses`."""
-        positions = self._worth_a_look(rule)
+        positions = self._positions_to_examine(rule)
         measured = np.array(
             [p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))],
             np.intp,
@@ -232,7 +232,7 @@ class _BootGains:
                 ) / len(hypotheses)
         return bits
 
-    def _worth_a_look(self, rule: Floats) -> Indices:
+    def _positions_to_examine(self, rule: Floats) -> Indices:
         """The ends, the positions that the rule ranks highest, those where the step may be, and
         those measured already that are not settled.
         """
@@ -240,7 +240,7 @@ class _BootGains:
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
         likely = np.flatnonzero(self.post.commit > LIKELY_COMMIT * upto[-1])
         share = upto / max(float(upto[-1]), 1e-300)
-        seen = [p for p in set(ev.places) if SETTLED_SIDE < share[p] < 1.0 - SETTLED_SIDE]
+        seen = [p for p in set(ev.boot_positions) if SETTLED_SIDE < share[p] < 1.0 - SETTLED_SIDE]
         quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
         wanted = {
             0,
@@ -332,7 +332,7 @@ class _Power:
     high: float
 
     @staticmethod
-    def of(post: Posterior) -> _Power:
+    def of_step(post: Posterior) -> _Power:
         return _Power(
             post.effect**2 + post.effect_var,
             post.sd_layout**2,
@@ -409,11 +409,11 @@ def _gains(
     judged against.
     """
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
-    power = _Power.of(post)
+    power = _Power.of_step(post)
     then = power.after(ev, under_way)
     seen = _precisions(ev, power, kernels, testbox)[0]
     planned, more, new = _precisions(ev, then, kernels.and_(under_way), testbox)
-    known, plan = power.at(seen), then.at(planned)
+    measured, plan = power.at(seen), then.at(planned)
     bits = np.zeros((2, ev.last + 1))
     cuts = [-1, *sorted({p for p, _, _ in under_way if plan[p] >= decisive}), ev.last]
     for left, right in pairwise(cuts):
@@ -422,16 +422,16 @@ def _gains(
         if share > 1e-12:
             inside = slice(left + 1, right + 1)
             p = np.clip((behind[inside] - before) / share, 0.0, 1.0)
-            already = information(p, (plan - known)[inside])
+            already = information(p, (plan - measured)[inside])
             for row, after in enumerate((more, new)[: 1 if ev.layout_cost is None else 2]):
                 bits[row, inside] = share * (
-                    information(p, np.maximum(then.at(after) - known, 0.0)[inside]) - already
+                    information(p, np.maximum(then.at(after) - measured, 0.0)[inside]) - already
                 )
     for end, position in ((0, 0), (1, ev.last)):
         bits[:, position] = (
             (
-                information(behind, then.with_end(end).at(planned) - known)
-                - information(behind, plan - known)
+                information(behind, then.with_end(end).at(planned) - measured)
+                - information(behind, plan - measured)
             ).max(),
             0.0,
         )

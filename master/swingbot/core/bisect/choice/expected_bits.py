@@ -20,7 +20,7 @@ _NEGLIGIBLE: Final = 1e-5  # hypotheses with less probability are left out
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
 # fewest and most nodes; one boot separates levels that would need more
-_PLACES: Final = (64, 1500)
+_NODES: Final = (64, 1500)
 # share of a boot's variance below which the layout of a build is not estimated from its boots
 _LITTLE_LAYOUT: Final = 0.05
 _ANSWERS: Final = 12  # sets of answers of the boots under way that are enumerated
@@ -65,14 +65,14 @@ def on_testbox(ev: Evidence, post: Posterior, testbox: int, prior_effect: float)
     Given the place of the step, its size follows from all testboxes (a testbox with n boots before
     the step and m after it weighs n m / (n + m)), and the level of `testbox` from its own boots.
     """
-    at = np.array(sorted(set(ev.places)), np.intp)
+    at = np.array(sorted(set(ev.boot_positions)), np.intp)
     upto = np.cumsum(post.commit)[at]
     weight = np.append(np.diff(upto), post.none)
-    place = np.searchsorted(at, ev.places)
-    value = np.array([np.mean([ev.of(v) for v in b.values]) for b in ev.boots])
+    rows = np.searchsorted(at, ev.boot_positions)
+    value = np.array([np.mean([ev.effect(v) for v in b.values]) for b in ev.boots])
     testboxes = np.array([b.testbox for b in ev.boots])
-    before, total = _running(place, testboxes, np.ones(len(value)), len(at))
-    sum_before, sums = _running(place, testboxes, value, len(at))
+    before, total = _running(rows, testboxes, np.ones(len(value)), len(at))
+    sum_before, sums = _running(rows, testboxes, value, len(at))
     low, high = before[:, :-1], total[:, None] - before[:, :-1]  # boots by (testbox, gap)
     worth = low * high / np.maximum(low + high, 1.0)
     apart = np.where(
@@ -121,14 +121,14 @@ def divided(hypotheses: Hypotheses, mass: Floats, positions: Sequence[int]) -> H
     share = (upto[at[1:]] - upto[at[:-1]]) / np.maximum(
         (upto[hypotheses.at[1:]] - upto[hypotheses.at[:-1]])[whole], 1e-300
     )
-    of = np.append(whole, len(hypotheses.weight) - 1)  # the last one: there is no step
+    gap = np.append(whole, len(hypotheses.weight) - 1)  # the last one: there is no step
     return Hypotheses(
         at,
-        hypotheses.weight[of] * np.append(share, 1.0),
-        hypotheses.low[of],
-        hypotheses.low_var[of],
-        hypotheses.high[of],
-        hypotheses.high_var[of],
+        hypotheses.weight[gap] * np.append(share, 1.0),
+        hypotheses.low[gap],
+        hypotheses.low_var[gap],
+        hypotheses.high[gap],
+        hypotheses.high_var[gap],
     )
 
 
@@ -162,12 +162,12 @@ def answered(
 
 
 def _running(
-    place: Indices, testboxes: Indices, what: Floats, places: int
+    at: Indices, testboxes: Indices, value: Floats, positions: int
 ) -> tuple[Floats, Floats]:
     """(testbox, measured position) -> running sum, and the total of each testbox."""
     rows = np.searchsorted(np.unique(testboxes), testboxes)
-    table = np.zeros((int(rows.max()) + 1, places))
-    np.add.at(table, (rows, place), what)
+    table = np.zeros((int(rows.max()) + 1, positions))
+    np.add.at(table, (rows, at), value)
     return np.cumsum(table, axis=1), table.sum(axis=1)
 
 
@@ -197,9 +197,9 @@ def _of_this_build(
 ) -> tuple[Floats, Floats]:
     """Mean and variance of the next boot of a build whose earlier boots show part of its layout."""
     n = len(boots)
-    seen = float(np.mean([np.mean([ev.of(v) for v in b.values]) for b in boots]))
-    known = n * layout / (n * layout + boot)
-    return mean + known * (seen - mean), var * (1.0 - known) ** 2 + 1.0 / (
+    seen = float(np.mean([np.mean([ev.effect(v) for v in b.values]) for b in boots]))
+    seen_share = n * layout / (n * layout + boot)
+    return mean + seen_share * (seen - mean), var * (1.0 - seen_share) ** 2 + 1.0 / (
         1.0 / layout + n / boot
     ) + boot
 
@@ -210,8 +210,8 @@ def _information(weights: Floats, mean: Floats, var: Floats) -> Floats:
     """
     sd = np.sqrt(np.maximum(var, 1e-300))
     first, last = float((mean - _REACH * sd).min()), float((mean + _REACH * sd).max())
-    places = int(np.clip((last - first) / (_SPACING * float(sd.min())), *_PLACES))
-    values = np.linspace(first, last, places)
+    nodes = int(np.clip((last - first) / (_SPACING * float(sd.min())), *_NODES))
+    values = np.linspace(first, last, nodes)
     density = np.exp(-0.5 * ((values[None, :] - mean[:, None]) / sd[:, None]) ** 2) / (
         sd[:, None] * math.sqrt(2.0 * math.pi)
     )

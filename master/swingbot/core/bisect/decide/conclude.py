@@ -42,13 +42,15 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
         ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0
     )
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
-    one = len(members) == 1 and not of_set
+    single = len(members) == 1 and not of_set
     of_all = stated(case, seen.left, seen.right)
     culprits = tuple(
         Culprit(
             idx=c,
             parent_idx=case.name(seen.left),
-            probability=of_all if one else stated(case, ev.points.index(c) - 1, ev.points.index(c)),
+            probability=of_all
+            if single
+            else stated(case, ev.points.index(c) - 1, ev.points.index(c)),
             change_pct=change,
             interval_pct=interval,
         )
@@ -57,8 +59,8 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
     return concluded(
         case,
         Conclusion(
-            kind="culprit" if one else "credible_set",
-            reason=_of_one(case, seen) if one else _of_set(case, seen, members),
+            kind="culprit" if single else "credible_set",
+            reason=_of_commit(case, seen) if single else _of_set(case, seen, members),
             culprits=culprits,
             members=members,
             probability=of_all,
@@ -68,7 +70,7 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
     )
 
 
-def _of_one(case: Assessment, seen: ConfirmationBoots) -> str:
+def _of_commit(case: Assessment, seen: ConfirmationBoots) -> str:
     ev = case.ev
     ends = case.whole.end_effect()
     share = seen.effect / ends if ends else 1.0
@@ -85,11 +87,11 @@ def _of_one(case: Assessment, seen: ConfirmationBoots) -> str:
 
 def _layout_and_spread(case: Assessment) -> str:
     """Describe images and noise for the reader, in addition to the change of the mean."""
-    said = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
+    notes = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
     likely, factor = case.posterior.noisier
     if likely >= SPREAD_CHANGED_P:
-        said += f"; the spread after it is {factor:.2g} times as large"
-    return said
+        notes += f"; the spread after it is {factor:.2g} times as large"
+    return notes
 
 
 def _of_set(case: Assessment, seen: ConfirmationBoots, members: tuple[int, ...]) -> str:

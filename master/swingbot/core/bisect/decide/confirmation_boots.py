@@ -41,17 +41,17 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     Their spread leans on that of all other boots: two pairs alone know too little of it.
     """
     ev, policy, post, paired = case.ev, case.policy, case.posterior, case.state.paired
-    boots = list(zip(ev.places, in_first_mode(ev, post), strict=True))
+    boots = list(zip(ev.boot_positions, in_first_mode(ev, post), strict=True))
     sides = [
         {
             b.k: BootRuns(k=b.k, values=b.values)
-            for place, b in boots
-            if place == p and b.phase == "confirm"
+            for position, b in boots
+            if position == p and b.phase == "confirm"
         }
         for p in (left, right)
     ]
     both = sorted(sides[0].keys() & sides[1].keys())
-    where = {(place, b.k): b.testbox for place, b in boots if b.phase == "confirm"}
+    where = {(position, b.k): b.testbox for position, b in boots if b.phase == "confirm"}
     same = [k for k in both if where[left, k] == where[right, k]]
     wild = wild_boots(ev, post)
     ks = [k for k in same if not {(left, k), (right, k)} & wild]
@@ -88,16 +88,17 @@ def missing_boots(
     all are there or under way. With `layouts` each pair is of another build of the same two
     commits.
     """
-    known = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
+    layouts_of = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
     taken = {ev.key(b) for b in ev.asked}
     # some with another neighbour, when that was the suspect
-    begun = sorted({k for p, k in known if p in (left, right)} - broken)
-    whole = [k for k in begun if (left, k) in known and (right, k) in known]
+    begun = sorted({k for p, k in layouts_of if p in (left, right)} - broken)
+    whole = [k for k in begun if (left, k) in layouts_of and (right, k) in layouts_of]
     half = [
         k
         for k in begun
-        if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))
+        if k not in whole
+        and all((p, k) in layouts_of or (p, k) not in taken for p in (left, right))
     ]
     ks = sorted((whole + half)[:pairs])
     first = ev.next_k()
@@ -105,12 +106,13 @@ def missing_boots(
     wanted = []
     for turn, k in enumerate(ks):
         layout = next(
-            (known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0
+            (layouts_of[p, k] for p in (left, right) if (p, k) in layouts_of),
+            turn if layouts else 0,
         )
         wanted += [
             WantedBoot(ev.points[p], k, "confirm", layout)
             for p in ((left, right) if turn % 2 == 0 else (right, left))
-            if (p, k) not in known
+            if (p, k) not in layouts_of
         ]
     return tuple(wanted)
 

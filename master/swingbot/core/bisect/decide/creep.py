@@ -16,7 +16,7 @@ from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
     CREEP_BOOTS,
     CREEP_MOST_BOOTS,
-    CREEP_PLACES,
+    CREEP_POSITIONS,
     CREEP_SUSPECT,
 )
 from swingbot.core.model.bisection import WantedBoot
@@ -30,8 +30,8 @@ def creeping(case: Assessment) -> Action | None:
     """
     if case.post is None or case.post.creep < CREEP_SUSPECT:
         return None
-    places = _places(case)
-    least = min(len(case.ev.at(p)) for p in places)
+    positions = _positions(case)
+    least = min(len(case.ev.at(p)) for p in positions)
     if case.post.creep >= case.policy.creep and least >= CREEP_BOOTS:
         return concluded(case, _creep(case))
     if case.used >= case.policy.max_boots:
@@ -40,25 +40,25 @@ def creeping(case: Assessment) -> Action | None:
         return None  # other kernels tell more than other boots of these
     if any(p.phase == "search" for p in case.ev.pending):
         return Wait(why=f"boots are in flight ({_ROUND})")
-    return ask(case, _round(case, places), _ROUND)
+    return ask(case, _round(case, positions), _ROUND)
 
 
-def _places(case: Assessment) -> list[int]:
+def _positions(case: Assessment) -> list[int]:
     """Measurable positions that divide the range evenly, the ends included."""
     can = np.flatnonzero(case.ev.measurable)
     upto = np.cumsum(case.ev.mass)[can]
-    wanted = np.linspace(0.0, float(upto[-1]), CREEP_PLACES)
+    wanted = np.linspace(0.0, float(upto[-1]), CREEP_POSITIONS)
     return sorted({0, case.ev.last} | {int(can[np.argmin(np.abs(upto - w))]) for w in wanted})
 
 
-def _round(case: Assessment, places: list[int]) -> list[WantedBoot]:
+def _round(case: Assessment, positions: list[int]) -> list[WantedBoot]:
     """Request a boot of each position that has the fewest; on a paired testbox of all, at one k."""
     ev = case.ev
     if case.state.paired:
         k = ev.next_k()
-        return [WantedBoot(ev.points[p], k, "search") for p in places]
-    least = min(len(ev.at(p)) for p in places)
-    chosen = [p for p in places if len(ev.at(p)) == least]
+        return [WantedBoot(ev.points[p], k, "search") for p in positions]
+    least = min(len(ev.at(p)) for p in positions)
+    chosen = [p for p in positions if len(ev.at(p)) == least]
     free = max(1, case.policy.max_boots - case.used)
     return [WantedBoot(ev.points[p], first_k(ev, (p,)), "search") for p in chosen[:free]]
 

@@ -81,7 +81,7 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     ks = sorted(boots[0].keys() & boots[1].keys())
     pairs = next((n for n in SPREAD_PAIRS if len(ks) < n), most)
     runs = [[BootRuns(k=k, values=side[k].values) for k in ks] for side in boots]
-    levels = [[ev.of(float(np.mean(b.values))) for b in side] for side in runs]
+    levels = [[ev.effect(float(np.mean(b.values))) for b in side] for side in runs]
     tested = [
         spread_change(levels[0][:n], levels[1][:n], SPREAD_STEP_ALPHA)
         for n in SPREAD_PAIRS

@@ -13,7 +13,7 @@ from swingbot.core.bisect.decide.conclude import conclude
 from swingbot.core.bisect.decide.endpoints import ends
 from swingbot.core.bisect.decide.spread_step import spread_step
 from swingbot.core.bisect.decide.subranges import solve
-from swingbot.core.bisect.posterior.assessment import look, why_not
+from swingbot.core.bisect.posterior.assessment import assess, why_not
 from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
 
@@ -25,7 +25,7 @@ def step(state: BisectionState, policy: Policy) -> Action:
     """
     if state.testboxes > 1:
         policy = _in_group(policy, state.testboxes)
-    case = look(state, policy)
+    case = assess(state, policy)
     ev = case.ev
     if ev.last == 0:
         return conclude(

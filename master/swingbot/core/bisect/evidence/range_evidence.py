@@ -55,7 +55,7 @@ class Evidence:
         """Boots spent or under way, those left out that were there before."""
         return sum(b.phase != "history" for b in self.boots) + len(self.failed) + len(self.pending)
 
-    def of(self, value: float) -> float:
+    def effect(self, value: float) -> float:
         return math.log(value) if self.ratio else value / self.unit
 
     def moved(self, value: float, effect: float) -> float:
@@ -85,15 +85,15 @@ class Evidence:
         return [*self.boots, *self.pending]
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
+    def boot_positions(self) -> tuple[int, ...]:
         """The positions of `boots`."""
         return tuple(self.where(b) for b in self.boots)
 
     @cached_property
     def _by_position(self) -> Mapping[int, Sequence[Observation]]:
         boots: dict[int, list[Observation]] = {}
-        for place, boot in zip(self.places, self.boots, strict=True):
-            boots.setdefault(place, []).append(boot)
+        for at, boot in zip(self.boot_positions, self.boots, strict=True):
+            boots.setdefault(at, []).append(boot)
         return boots
 
     def at(self, position: int, phase: Phase | None = None) -> list[Observation]:
@@ -138,8 +138,8 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     points = tuple(i for i, yes in enumerate([True, *alive[1:]]) if yes)
     counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
     boots, failed = _observed(state, counted)
-    places = [position[b.idx] for b in boots]
-    done = {(place, b.k) for place, b in zip(places, boots, strict=True)} | set(failed)
+    boot_positions = [position[b.idx] for b in boots]
+    done = {(at, b.k) for at, b in zip(boot_positions, boots, strict=True)} | set(failed)
     pending = {
         (counted[f.idx], f.k): f
         for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k))
@@ -148,7 +148,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     members: dict[int, list[int]] = {}
     for i, p in counted.items():
         members.setdefault(p, []).append(i)
-    fails, seen = Counter(p for p, _ in failed), Counter(places)
+    fails, seen = Counter(p for p, _ in failed), Counter(boot_positions)
     values = [v for b in boots for v in b.values]
     ratio = all(v > 0 for v in values)
     return Evidence(
@@ -172,7 +172,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         pending=tuple(pending[key] for key in sorted(pending) if key not in done),
         failed=failed,
         ratio=ratio,
-        unit=1.0 if ratio else _unit(boots, places, len(points) - 1),
+        unit=1.0 if ratio else _unit(boots, boot_positions, len(points) - 1),
     )
 
 
@@ -241,10 +241,10 @@ def _cost(state: BisectionState, members: list[int]) -> float:
     return max(state.boot_cost_seconds, 1e-3) + build
 
 
-def _unit(boots: Sequence[Observation], places: Sequence[int], last: int) -> float:
+def _unit(boots: Sequence[Observation], boot_positions: Sequence[int], last: int) -> float:
     """Difference form: the larger mean magnitude of the two ends, or of anything seen, or 1."""
     means = []
     for end in (0, last):
-        of = [b.values for place, b in zip(places, boots, strict=True) if place == end]
-        means.append(abs(sum(v for vs in of for v in vs) / max(1, sum(map(len, of)))))
+        runs = [b.values for at, b in zip(boot_positions, boots, strict=True) if at == end]
+        means.append(abs(sum(v for vs in runs for v in vs) / max(1, sum(map(len, runs)))))
     return max(means) or max((abs(v) for b in boots for v in b.values), default=0.0) or 1.0

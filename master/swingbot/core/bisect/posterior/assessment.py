@@ -105,7 +105,7 @@ class Assessment:
     def end_effect(self) -> float:
         """Effect between the ends, from the boots that tested them."""
         means = [
-            float(np.mean([np.mean([self.ev.of(v) for v in b.values]) for b in boots]))
+            float(np.mean([np.mean([self.ev.effect(v) for v in b.values]) for b in boots]))
             for boots in self.end_boots()
         ]
         return means[1] - means[0]
@@ -120,8 +120,8 @@ class Assessment:
         good, bad = (
             [
                 b
-                for place, b in zip(ev.places, boots, strict=True)
-                if place == p and b.phase != "confirm"
+                for position, b in zip(ev.boot_positions, boots, strict=True)
+                if position == p and b.phase != "confirm"
             ]
             for p in (0, ev.last)
         )
@@ -135,7 +135,7 @@ class Assessment:
         return self.ev.points[position]
 
 
-def look(state: BisectionState, policy: Policy) -> Assessment:
+def assess(state: BisectionState, policy: Policy) -> Assessment:
     ev = gather(state, policy)
     post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
     return Assessment(state, policy, ev, post)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
-from swingbot.core.bisect.posterior.assessment import Assessment, look, phases, why_not
+from swingbot.core.bisect.posterior.assessment import Assessment, assess, phases, why_not
 from swingbot.core.bisect.state import (
     Action,
     Belief,
@@ -24,7 +24,7 @@ from swingbot.core.model.statuses import Phase
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
     """Return the posterior of each commit and the measurements of each point, for pages."""
-    case = look(state, policy or Policy())
+    case = assess(state, policy or Policy())
     post, ev = case.post, case.ev
     seen = phases(state)
     phase: Phase = next((p for p in ("confirm", "search") if p in seen), "ends")
@@ -40,7 +40,7 @@ def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
 
 
 def belief_json(
-    known: Belief, state: BisectionState, policy: Policy, action: Action
+    current: Belief, state: BisectionState, policy: Policy, action: Action
 ) -> dict[str, Any]:
     """Return a belief and the resulting decision as JSON for pages.
 
@@ -49,17 +49,17 @@ def belief_json(
     return {
         "posterior": [
             {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
-            for c in known.candidates
+            for c in current.candidates
         ],
-        "p_none": round(known.p_none, 6),
-        "phase": known.phase,
+        "p_none": round(current.p_none, 6),
+        "phase": current.phase,
         "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
         "next": [boot.to_json() for boot in action.requests] if isinstance(action, Measure) else [],
-        "change_pct": known.change_pct,
-        "levels": [known.good_level, known.bad_level],
+        "change_pct": current.change_pct,
+        "levels": [current.good_level, current.bad_level],
         "noise": state.noise.to_json(),
         "max_boots": policy.max_boots,
-        "points": [asdict(point) for point in known.points],
+        "points": [asdict(point) for point in current.points],
     }
 
 

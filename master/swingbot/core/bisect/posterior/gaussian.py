@@ -23,8 +23,8 @@ from swingbot.core.bisect.posterior.gaps import (
     weighs_two_steps,
 )
 from swingbot.core.bisect.posterior.gaussian_cell import (
-    Cell,
     CellPrior,
+    GaussianCell,
     Shift,
     Sums,
     cell_of,
@@ -53,7 +53,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     sd, df = _pooled_noise(sums, noise)
     along = may_creep(sums.at, ev.mass, policy.prior_creep)
     shift = Shift(sums, (SHIFT_SD / sd) ** 2, along=along)
-    prior = CellPrior.of(max(noise.sd_boot, SPREAD_FLOOR), noise, sd, policy)
+    prior = CellPrior.for_boots(max(noise.sd_boot, SPREAD_FLOOR), noise, sd, policy)
     cells = [cell_of(shift, lam, math.log(w), prior) for lam, w in layout_ratios(noise, sd)]
     ln_prior = gap_prior(sums.at, ev.mass, policy)
     ln = ln_weights(cells, ln_prior)
@@ -76,18 +76,15 @@ def summarise(ev: Evidence) -> Sums:
     """Reduce each boot to one number: runs within an emulated boot differ systematically (the first
     is always the fastest), not by chance.
     """
-    kernels = sorted({(place, b.layout) for place, b in zip(ev.places, ev.boots, strict=True)})
-    index, ks = (
-        {key: i for i, key in enumerate(kernels)},
-        {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))},
-    )
-    level = np.array([ev.of(math.fsum(b.values) / len(b.values)) for b in ev.boots])
+    images = [(p, b.layout) for p, b in zip(ev.boot_positions, ev.boots, strict=True)]
+    kernels = sorted(set(images))
+    index = {key: i for i, key in enumerate(kernels)}
+    ks = {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
+    level = np.array([ev.effect(math.fsum(b.values) / len(b.values)) for b in ev.boots])
     centre = float(level.mean()) if len(level) else 0.0
     return Sums(
         at=np.array([p for p, _ in kernels], np.intp),
-        point=np.array(
-            [index[place, b.layout] for place, b in zip(ev.places, ev.boots, strict=True)], np.intp
-        ),
+        point=np.array([index[key] for key in images], np.intp),
         block=np.array([ks[b.k] for b in ev.boots], np.intp),
         weight=np.ones(len(level)),
         level=level - centre,
@@ -101,11 +98,11 @@ class _OddImages:
     that some images are odd.
     """
 
-    cells: list[Cell]
+    cells: list[GaussianCell]
     ln: Floats
 
 
-def _likeliest(cells: list[Cell], ln: Floats) -> tuple[float, float]:
+def _likeliest(cells: list[GaussianCell], ln: Floats) -> tuple[float, float]:
     """Variance of the likeliest layout, and its ln weight such that odd images have the weights of
     layouts that even images have."""
     best = int(np.argmax(logsumexp(ln, axis=1)))
@@ -171,13 +168,13 @@ def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
     ), df
 
 
-def ln_weights(cells: list[Cell], ln_prior: Floats) -> Floats:
+def ln_weights(cells: list[GaussianCell], ln_prior: Floats) -> Floats:
     """(cell, gap) -> ln weight; the last gap stands for "no step"."""
     return np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
 
 
 def two_steps_of(
-    cells: list[Cell], ln_prior: Floats, ln_one: float, sums: Sums, policy: Policy
+    cells: list[GaussianCell], ln_prior: Floats, ln_one: float, sums: Sums, policy: Policy
 ) -> TwoSteps:
     """Weigh two steps; `ln_one`: ln weight of one step or none."""
     if not weighs_two_steps(len(sums.at) - 1, policy):
@@ -187,7 +184,7 @@ def two_steps_of(
 
 
 def creep_of(
-    cells: list[Cell], ln_one: float, two: float, policy: Policy
+    cells: list[GaussianCell], ln_one: float, two: float, policy: Policy
 ) -> tuple[float, tuple[float, float]]:
     """P(creep) against one step, two, many or none, and (mean, variance) of its size."""
     weighed = [(c, c.gradual) for c in cells if c.gradual is not None]
@@ -207,7 +204,12 @@ def creep_of(
 
 
 def collect(
-    sums: Sums, cells: list[Cell], weights: GapWeights, two: TwoSteps, min_effect: float, df: float
+    sums: Sums,
+    cells: list[GaussianCell],
+    weights: GapWeights,
+    two: TwoSteps,
+    min_effect: float,
+    df: float,
 ) -> Posterior:
     """The posterior from the weights of (cell, gap); `df`: degrees of freedom of the replicates."""
     scale2, effect, low, var = (

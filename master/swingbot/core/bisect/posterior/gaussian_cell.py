@@ -76,7 +76,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GaussianCell:
     """The posterior under one combination of noise ratios.
 
     Arrays are over the gaps between measured positions; the last entry is "no change".
@@ -140,12 +140,12 @@ class CellPrior:
     effect: float  # sd of D, in sd of a boot
 
     @staticmethod
-    def of(spread: float, noise: NoisePrior, sd: float, policy: Policy) -> CellPrior:
+    def for_boots(spread: float, noise: NoisePrior, sd: float, policy: Policy) -> CellPrior:
         """`sd`: of one boot, from all boots."""
         return CellPrior(spread, noise.certainty, policy.prior_effect / sd)
 
 
-def cell_of(shift: Shift, lam: float | Floats, ln_weight: float, prior: CellPrior) -> Cell:
+def cell_of(shift: Shift, lam: float | Floats, ln_weight: float, prior: CellPrior) -> GaussianCell:
     """Integrate under one variance of the layout, or one for each kernel, in variances of a
     boot."""
     sums = shift.sums
@@ -177,7 +177,7 @@ def cell_of(shift: Shift, lam: float | Floats, ln_weight: float, prior: CellPrio
         q = max(square, 0.0) + boots * SPREAD_FLOOR**2
         return -0.5 * ln_dets - a * math.log(b0 + q / 2)
 
-    return Cell(
+    return GaussianCell(
         gradual=_gradual(
             (np.asarray(matrix), np.asarray(g), square, ln_det), shift.along, prior_d, likelihood
         ),

@@ -35,10 +35,10 @@ def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
     the share of the prior mass of all commits up to it. None if too few positions were measured to
     distinguish a creep from steps.
     """
-    places = len(np.unique(at))
+    positions = len(np.unique(at))
     if (
         prior <= 0
-        or not CREEP_LEAST_POSITIONS <= places <= TWO_STEPS_MOST_GAPS
+        or not CREEP_LEAST_POSITIONS <= positions <= TWO_STEPS_MOST_GAPS
         or int((mass > 0).sum()) < CREEP_LEAST_COMMITS
     ):
         return None

@@ -86,7 +86,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     hypotheses = _hypotheses(sides, pairs, levels, policy)
     ln = hypotheses.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
     ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
-    one = float(ln_sum(ln))
+    ln_one = float(ln_sum(ln))
     of_pairs = np.where([p.equal for p in pairs], ln_sum(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
     theta = pairs[best].before
@@ -101,7 +101,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         (0.0, (0.0, 0.0)) if along is None else _creep(points, levels, ranked, along, two.p, policy)
     )
     two_sides = [(thetas[p.before], thetas[p.after]) for p in pairs]
-    weights = GapWeights(columns.at, ev.mass, np.exp(ln - one))
+    weights = GapWeights(columns.at, ev.mass, np.exp(ln - ln_one))
     still = _collect(columns, two_sides, hypotheses, weights, min_effect, two)
     if still.odd_images < ODD_IMAGES_SEEN:
         still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weights))
@@ -230,8 +230,8 @@ def _hypotheses(
 ) -> _Hypotheses:
     coupling = _coupling(levels, policy)
     used = sorted({i for p in pairs for i in (p.before, p.after)})
-    place = {theta: i for i, theta in enumerate(used)}
-    i, j = [place[p.before] for p in pairs], [place[p.after] for p in pairs]
+    row = {theta: i for i, theta in enumerate(used)}
+    i, j = [row[p.before] for p in pairs], [row[p.after] for p in pairs]
     left, right = (
         _in_cells(sides.left, sides.left_top, used, coupling),
         _in_cells(sides.right, sides.right_top, used, coupling),
@@ -301,11 +301,11 @@ def _coupling(levels: Floats, policy: Policy) -> _Coupling:
     wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
     cells = min(wanted, _MOST_CELLS)
     coarse = np.linspace(float(levels[0]), float(levels[-1]), cells)
-    place = (levels - coarse[0]) / (coarse[1] - coarse[0])
-    lower = np.clip(np.floor(place).astype(int), 0, cells - 2)
+    cell = (levels - coarse[0]) / (coarse[1] - coarse[0])
+    lower = np.clip(np.floor(cell).astype(int), 0, cells - 2)
     share = np.zeros((len(levels), cells))
     rows = np.arange(len(levels))
-    share[rows, lower], share[rows, lower + 1] = 1.0 - (place - lower), place - lower
+    share[rows, lower], share[rows, lower + 1] = 1.0 - (cell - lower), cell - lower
     # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
     middle = float(levels[0] + levels[-1]) / 2.0

@@ -83,14 +83,14 @@ def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats)
             smeared = _ln_again(scaled @ smear, top)
         for odd, mode in dict.fromkeys((thetas[i].odd, thetas[i].mode) for i in these):
             of_these = [i for i in these if (thetas[i].odd, thetas[i].mode) == (odd, mode)]
-            places = [kinds[_kind(thetas[i])] for i in of_these]
-            of_images = smeared[places]
+            rows = [kinds[_kind(thetas[i])] for i in of_these]
+            of_images = smeared[rows]
             if odd and mode is not None:
                 of_images = ln_add(
                     of_images + math.log1p(-odd), _moved(of_images, mode / step) + math.log(odd)
                 )
             elif odd:
-                of_images = ln_add(of_images + math.log1p(-odd), far[places] + math.log(odd))
+                of_images = ln_add(of_images + math.log1p(-odd), far[rows] + math.log(odd))
             tables[of_these] = _summed(of_images, merge)
     return tables
 

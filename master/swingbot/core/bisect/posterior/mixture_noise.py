@@ -86,12 +86,12 @@ class ThetaPair:
 
 def boot_columns(ev: Evidence, noise: NoisePrior) -> BootColumns:
     boots = ev.boots
-    of = [(place, b.layout) for place, b in zip(ev.places, boots, strict=True)]
-    nodes = sorted(set(of))
+    images = [(position, b.layout) for position, b in zip(ev.boot_positions, boots, strict=True)]
+    nodes = sorted(set(images))
     index = {key: i for i, key in enumerate(nodes)}
     at = sorted({position for position, _ in nodes})
     where = {position: i for i, position in enumerate(at)}
-    node = np.array([index[key] for key in of], dtype=np.intp)
+    node = np.array([index[key] for key in images], dtype=np.intp)
     x = np.array([_level(ev, b) for b in boots])
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
@@ -120,7 +120,7 @@ def _modes(x: Floats, node: Indices, noise: NoisePrior) -> BootModes | None:
 
 def _level(ev: Evidence, boot: Observation) -> float:
     """The level of a boot: the mean of its runs, without outliers if it has three or more."""
-    values = np.array([ev.of(v) for v in boot.values])
+    values = np.array([ev.effect(v) for v in boot.values])
     if len(values) >= 3:
         middle = float(np.median(values))
         reach = 4.0 * 1.4826 * float(np.median(np.abs(values - middle)))
@@ -183,10 +183,10 @@ def thetas_of(
             (share, 1.0, modes.apart, MODES_KNOWN),
             *tuple((*shape[:3], shape[3] * (1.0 - MODES_KNOWN)) for shape in SHAPES),
         )
-    for z, (layout, odd, mode, w_images), (place, (wild, width, apart, w_shape)) in product(
+    for z, (layout, odd, mode, w_images), (shape, (wild, width, apart, w_shape)) in product(
         _NODES, images + odd_images, enumerate(shapes)
     ):
-        tight = modes is not None and place == 0
+        tight = modes is not None and shape == 0
         if odd and apart and not tight:
             continue  # odd images and two modes of boots at once are not considered
         spread = max(columns.spread * math.exp(z * columns.error), SPREAD_FLOOR)

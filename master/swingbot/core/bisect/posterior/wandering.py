@@ -56,7 +56,7 @@ def wandering(
     at = sums.at
     times = np.array([i if b.at is None else b.at for i, b in enumerate(ev.boots)], np.float64)
     testboxes = np.array([b.testbox for b in ev.boots], np.intp)
-    prior = CellPrior.of(prior_spread, noise, spread, policy)
+    prior = CellPrior.for_boots(prior_spread, noise, spread, policy)
     ln_prior = gap_prior(at, ev.mass, policy)
     along = may_creep(at, ev.mass, policy.prior_creep)
     cells, still = [], []

@@ -24,7 +24,7 @@ from swingbot.core.bisect.thresholds import CLEARED_P, Policy
 from swingbot.core.model.bisection import Observation
 
 Like = Literal["good", "bad"]
-_MOST_LOOKS: Final = 60  # limit of beliefs computed for `influences`; more boots are grouped
+_MOST_BELIEFS: Final = 60  # limit of beliefs computed for `influences`; more boots are grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Spreads:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     action: Action
-    known: Belief
+    belief: Belief
     bits_left: float  # of uncertainty: entropy of the belief
     influences: tuple[Influence, ...]  # the most influential boots, largest first
     what_ifs: tuple[WhatIf, ...]
@@ -73,14 +73,14 @@ def explain(
     state: BisectionState, policy: Policy, order: Sequence[Observation], *, most: int = 5
 ) -> Explanation:
     """Explain a state; `order` has its observations in the order of arrival."""
-    action, known = step(state, policy), belief(state, policy)
+    action, current = step(state, policy), belief(state, policy)
     largest = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
     return Explanation(
         action=action,
-        known=known,
-        bits_left=entropy(_vector(known)),
+        belief=current,
+        bits_left=entropy(_vector(current)),
         influences=tuple(i for i in largest if i.bits > 1e-3),
-        what_ifs=tuple(what_ifs(state, policy, action, known)),
+        what_ifs=tuple(what_ifs(state, policy, action, current)),
         spreads=spreads(state),
     )
 
@@ -92,7 +92,7 @@ def influences(
     state: BisectionState, policy: Policy, order: Sequence[Observation]
 ) -> Iterator[Influence]:
     """Yield the change of the belief by each boot, given the boots before it."""
-    size = max(1, math.ceil(len(order) / _MOST_LOOKS))
+    size = max(1, math.ceil(len(order) / _MOST_BELIEFS))
     before = belief(dataclasses.replace(state, observations=(), in_flight=()), policy)
     for start in range(0, len(order), size):
         seen = tuple(order[: start + size])
@@ -117,16 +117,18 @@ def moved(before: Belief, after: Belief) -> float:
     )
 
 
-def leader(known: Belief) -> tuple[int, float] | None:
+def leader(current: Belief) -> tuple[int, float] | None:
     """Return the most likely commit (the earliest of equals), or None if no change is more
     likely.
     """
-    best = max(known.candidates, key=lambda c: (c.probability, -c.idx), default=None)
-    return None if best is None or best.probability < known.p_none else (best.idx, best.probability)
+    best = max(current.candidates, key=lambda c: (c.probability, -c.idx), default=None)
+    return (
+        None if best is None or best.probability < current.p_none else (best.idx, best.probability)
+    )
 
 
-def _vector(known: Belief) -> NDArray[np.float64]:
-    return np.array([c.probability for c in known.candidates] + [known.p_none])
+def _vector(current: Belief) -> NDArray[np.float64]:
+    return np.array([c.probability for c in current.candidates] + [current.p_none])
 
 
 def spreads(state: BisectionState) -> Spreads:
@@ -157,38 +159,38 @@ def _pooled(parts: Sequence[tuple[float, int]]) -> float | None:
 
 
 def what_ifs(
-    state: BisectionState, policy: Policy, action: Action, known: Belief
+    state: BisectionState, policy: Policy, action: Action, current: Belief
 ) -> Iterator[WhatIf]:
     """Yield both answers of the next boot, and the boots that would clear the main suspect."""
-    if known.good_level is None or known.bad_level is None:
+    if current.good_level is None or current.bad_level is None:
         return
     if isinstance(action, Measure) and action.phase != "ends":
         ends = (0, len(state.points) - 1)
         for idx in list(dict.fromkeys(r.idx for r in action.requests if r.idx not in ends))[:2]:
-            yield what_if(state, policy, known, idx, "good", 1)
-            yield what_if(state, policy, known, idx, "bad", 1)
-    best = leader(known)
+            yield what_if(state, policy, current, idx, "good", 1)
+            yield what_if(state, policy, current, idx, "bad", 1)
+    best = leader(current)
     if best is not None and best[1] >= policy.suspect and best[0] < len(state.points):
-        yield from _clears(state, policy, known, best[0])
+        yield from _clears(state, policy, current, best[0])
 
 
-def _clears(state: BisectionState, policy: Policy, known: Belief, idx: int) -> Iterator[WhatIf]:
+def _clears(state: BisectionState, policy: Policy, current: Belief, idx: int) -> Iterator[WhatIf]:
     """Yield the fewest boots with the good level that clear the suspect; nothing if 12 do not."""
     for boots in (1, 2, 3, 4, 6, 8, 12):
-        result = what_if(state, policy, known, idx, "good", boots)
+        result = what_if(state, policy, current, idx, "good", boots)
         if result.own < CLEARED_P:
             yield result
             return
 
 
 def what_if(
-    state: BisectionState, policy: Policy, known: Belief, idx: int, like: Like, boots: int
+    state: BisectionState, policy: Policy, current: Belief, idx: int, like: Like, boots: int
 ) -> WhatIf:
     """Compute the belief after boots of point `idx` with the level of one end.
 
     On a paired testbox the ends are booted too, at their expected levels.
     """
-    levels = {"good": known.good_level or 0.0, "bad": known.bad_level or 0.0}
+    levels = {"good": current.good_level or 0.0, "bad": current.bad_level or 0.0}
     runs = max((len(o.values) for o in state.observations), default=1)
     first = 1 + max((o.k for o in state.observations), default=-1)
     boots_of_point = []

@@ -27,7 +27,7 @@ def paragraphs(
         *_levels(explanation, state, unit),
         *_next(explanation, state, commits),
         *_influences(explanation.influences, commits, unit),
-        *_minds(explanation.what_ifs, commits),
+        *_what_ifs(explanation.what_ifs, commits),
     ]
 
 
@@ -56,13 +56,13 @@ def of_merge(
 
 def _belief(explanation: Explanation, commits: Commits) -> list[str]:
     ranked = sorted(
-        (c for c in explanation.known.candidates if c.probability > 0),
+        (c for c in explanation.belief.candidates if c.probability > 0),
         key=lambda c: (-c.probability, c.idx),
     )
     lines = [
         (
             f"Belief: {explanation.bits_left:.1f} bits of uncertainty remain; P(no change) ="
-            f" {_share(explanation.known.p_none)}."
+            f" {_share(explanation.belief.p_none)}."
         )
     ]
     lines += [
@@ -79,14 +79,14 @@ def _belief(explanation: Explanation, commits: Commits) -> list[str]:
 
 
 def _levels(explanation: Explanation, state: BisectionState, unit: str) -> list[str]:
-    known, noise, seen = explanation.known, state.noise, explanation.spreads
-    if known.good_level is None or known.bad_level is None:
+    belief, noise, seen = explanation.belief, state.noise, explanation.spreads
+    if belief.good_level is None or belief.bad_level is None:
         lines = ["Levels: unknown until both ends are measured."]
     else:
-        change = "" if known.change_pct is None else f", a step of {known.change_pct:+.2f} %"
+        change = "" if belief.change_pct is None else f", a step of {belief.change_pct:+.2f} %"
         lines = [
             (
-                f"Levels: {known.good_level:.6g} before, {known.bad_level:.6g} after the step"
+                f"Levels: {belief.good_level:.6g} before, {belief.bad_level:.6g} after the step"
                 f" {unit}"
             ).rstrip()
             + f"{change}, if there is one step."
@@ -133,7 +133,7 @@ def _next(explanation: Explanation, state: BisectionState, commits: Commits) -> 
         ]
     else:
         lines = [f"Waiting: {_stop(action.why)}"]
-    return lines + [f"  under way: {words}" for words in under_way]
+    return lines + [f"  under way: {boot}" for boot in under_way]
 
 
 def _influences(influences: Sequence[Influence], commits: Commits, unit: str) -> list[str]:
@@ -176,7 +176,7 @@ def _suspect(leader: tuple[int, float] | None, commits: Commits) -> str:
     return "none" if leader is None else f"{commits[leader[0]][0][:12]} with {_share(leader[1])}"
 
 
-def _minds(what_ifs: Sequence[WhatIf], commits: Commits) -> list[str]:
+def _what_ifs(what_ifs: Sequence[WhatIf], commits: Commits) -> list[str]:
     if not what_ifs:
         return []
     lines = ["What would change the belief:"]

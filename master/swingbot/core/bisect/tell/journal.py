@@ -142,9 +142,9 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _must(holds: bool, words: str) -> None:
+def _must(holds: bool, message: str) -> None:
     if not holds:
-        raise JournalError(words)
+        raise JournalError(message)
 
 
 # --- a state in differences -----------------------------------------------------------------------
@@ -370,7 +370,7 @@ def replay(
         except JournalError as error:
             raise JournalError(f"step {entry.number}: {error}") from None
         decided = decision(decide(state, policy))
-        if _without_words(entry.action) != _without_words(decided):
+        if _without_sentences(entry.action) != _without_sentences(decided):
             difference = ReplayDifference(
                 step=entry.number, recorded=text(entry.action), now=text(decided)
             )
@@ -378,5 +378,5 @@ def replay(
     return Replay(steps=done, difference=None, foreign=tuple(foreign))
 
 
-def _without_words(action: Facts) -> str:
+def _without_sentences(action: Facts) -> str:
     return text({key: value for key, value in action.items() if key not in ("reason", "why")})

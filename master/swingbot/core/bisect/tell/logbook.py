@@ -15,7 +15,7 @@ from swingbot.core import limits
 from swingbot.core.bisect.tell.journal import VERSION, Facts, JournalError, JournalStep, text
 from swingbot_jobs.printable import printable
 
-_SAID: Final = ("policy", "state")
+_SHOWN: Final = ("policy", "state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
         (
             entry.at,
             1,
-            [*_came(book, entry.facts), *_learnt(entry.facts), decided(entry)],
+            [*_results(book, entry.facts), *_changes(entry.facts), decided(entry)],
             _record(entry),
         )
         for entry in book.steps
@@ -50,13 +50,13 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
         (
             steer["at"],
             0,
-            [f"{steer['at']} {said(steer, book.commits)}"],
+            [f"{steer['at']} {act_of(steer, book.commits)}"],
             {"steer": steer["act"], **steer},
         )
         for steer in book.steers
     ]
-    for _, _, words, record in sorted(entries, key=lambda entry: entry[:2]):
-        yield words, record
+    for _, _, comments, record in sorted(entries, key=lambda entry: entry[:2]):
+        yield comments, record
     if book.end is not None:
         yield (
             [f"{book.end['at']} ended: {book.end['status']}: {book.end['reason']}"],
@@ -67,8 +67,8 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
 def written(book: Logbook, *, people: bool = True) -> str:
     """Return the log as text; without `people` only the records, as JSON lines."""
     lines: list[str] = []
-    for words, record in records(book):
-        lines += [f"# {_one_line(word)}" for word in words if people]
+    for comments, record in records(book):
+        lines += [f"# {_one_line(comment)}" for comment in comments if people]
         lines.append(text(record))
     return "\n".join(lines) + "\n"
 
@@ -147,7 +147,7 @@ def _heading(book: Logbook) -> list[str]:
     ]
 
 
-def _came(book: Logbook, facts: Facts) -> Iterator[str]:
+def _results(book: Logbook, facts: Facts) -> Iterator[str]:
     for o in facts.get("seen", ()):
         values = o.get("values") or ()
         result = (
@@ -162,14 +162,14 @@ def _came(book: Logbook, facts: Facts) -> Iterator[str]:
         )
 
 
-def _learnt(facts: Facts) -> Iterator[str]:
+def _changes(facts: Facts) -> Iterator[str]:
     """Yield the other differences from the previous step that are of interest to a reader."""
-    for name in _SAID:
+    for name in _SHOWN:
         if name in facts:
             yield f"{name}: " + ", ".join(
                 f"{key} {text(value)}" for key, value in sorted(facts[name].items())
             )
-    for name, words in (
+    for name, sentence in (
         ("weight", "weight {}"),
         ("skipped", "skipped: {}"),
         ("same_as", "the same image as point {}"),
@@ -180,7 +180,7 @@ def _learnt(facts: Facts) -> Iterator[str]:
                 yield (
                     (f"point {first}" if first == last else f"points {first}..{last}")
                     + ": "
-                    + words.format(value)
+                    + sentence.format(value)
                 )
 
 
@@ -205,24 +205,24 @@ def decided(entry: JournalStep) -> str:
     )
 
 
-def said(steer: Mapping[str, Any], commits: Sequence[tuple[str, str]]) -> str:
+def act_of(steer: Mapping[str, Any], commits: Sequence[tuple[str, str]]) -> str:
     """Describe a skip, hint or other command of a person."""
     which = ", ".join(commits[idx][0][:12] for idx in steer["points"][:5]) + (
         f" and {len(steer['points']) - 5} more" if len(steer["points"]) > 5 else ""
     )
-    words = {
+    act = {
         "skip": f"skip {which}",
         "unskip": f"undo skip of {which}",
         "hint": f"hint {which}: {steer['factor']:g} times as likely" if steer["factor"] else "",
         "resume": f"resume with up to {steer['boots']} boots in total",
     }[steer["act"]]
-    return f"{steer['who']}: {words}" + (f" ({steer['why']})" if steer["why"] else "")
+    return f"{steer['who']}: {act}" + (f" ({steer['why']})" if steer["why"] else "")
 
 
 def _name(commits: Sequence[tuple[str, str]], idx: int) -> str:
     return f"{commits[idx][0][:12]} {commits[idx][1]}" if 0 <= idx < len(commits) else "unknown"
 
 
-def _one_line(words: str) -> str:
+def _one_line(text: str) -> str:
     """Return the text on one line, so that untrusted text cannot start a new one."""
-    return printable(words, " ")
+    return printable(text, " ")

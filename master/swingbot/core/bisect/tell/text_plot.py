@@ -63,12 +63,12 @@ def picture(
     bar = max(8, min(40, width - left - right - subject - 12))
     top = max((p for p in shares if p is not None), default=1.0) or 1.0
     text = []
-    for name, p, tail, words, mark in rows:
+    for name, p, tail, label, mark in rows:
         drawn = " " * (bar + 8) if p is None else f"{_bar(p / top, bar, ascii)} {_percent(p)}"
         line = (
             f"{name:{left}} {drawn} {tail:{right}}"
             + (f"  [{mark}]" if mark else "")
-            + (f"  {words}" if subject else "")
+            + (f"  {label}" if subject else "")
         )
         text.append(_cut(line.rstrip(), width))
     if p_none is not None:
@@ -112,7 +112,7 @@ def _row(line: PlotPoint, ascii: bool) -> tuple[str, float | None, str, str, str
     spread = ("+-" if ascii else "±") + _number(line.sd, 3) if line.sd is not None else ""
     boots = f"{line.boots} boot{'s' * (line.boots != 1)}" if line.boots else ""
     mean = f"{_number(line.mean, 5)} {spread}".strip() if line.mean is not None else ""
-    words = [
+    parts = [
         line.mark,
         f"hint x{line.hint:g}" if line.hint != 1.0 else "",
         "boot under way" if line.coming else "",
@@ -122,7 +122,7 @@ def _row(line: PlotPoint, ascii: bool) -> tuple[str, float | None, str, str, str
         line.probability,
         f"{boots:>8} {mean}".rstrip(),
         line.subject,
-        ", ".join(filter(None, words)),
+        ", ".join(filter(None, parts)),
     )
 
 
@@ -157,20 +157,20 @@ def _percent(p: float) -> str:
     return " <0.1 %" if 0 < p < 0.0005 else f"{100 * p:5.1f} %"
 
 
-def _wide(words: str) -> int:
-    return sum(_cells(c) for c in words)
+def _wide(text: str) -> int:
+    return sum(_cells(c) for c in text)
 
 
 def _cells(c: str) -> int:
     return 2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1
 
 
-def _cut(words: str, width: int) -> str:
+def _cut(text: str, width: int) -> str:
     """Padded or shortened to so many cells of a terminal; what cannot be printed becomes a
     space.
     """
     cells, kept = 0, []
-    for c in words:
+    for c in text:
         c = c if c.isprintable() else " "
         if cells + _cells(c) > width:
             break
