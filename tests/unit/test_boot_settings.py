@@ -478,7 +478,7 @@ def test_the_script_with_settings_has_nothing_that_shellcheck_knows_to_be_wrong(
 def test_lkp_runs_a_job_with_sysctls_as_any_other() -> None:
     [plain] = jobs("")
     [sets] = jobs("sysctl: {vm.swappiness: 1}\n")
-    assert job_file(sets) == job_file(plain)
+    assert job_file(sets, PROGRAMS) == job_file(plain, PROGRAMS)
 
 
 def test_both_nodes_of_a_cluster_set_the_sysctls() -> None:

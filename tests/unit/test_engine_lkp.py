@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.ports import Lab as ServiceLab
 from swingbot.service.ports import RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import resolve_parts
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -31,10 +31,12 @@ from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, engine
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs.packages import Package, closure, installed
+from swingbot_worker.site import from_environment
 from tests.contract.labs import Lab, played_lab
 from tests.unit.test_lkp import HACKBENCH, SAMPLES, STATS, STDOUT
 
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
+SITE = from_environment()
+PROGRAMS = load_programs(SITE.jobs / "programs")
 KERNEL = {"commit": "4f0c" * 10, "kconfig": "vm-x86_64", "compiler": "gcc-12"}
 TESTBOX = """name: box
 tbox_group: box
@@ -79,7 +81,7 @@ def stand_in(place: Path, then: str = LINK) -> LkpEngine:
 def run_here(place: Path, made: LkpEngine, runs: int = 1) -> Results:
     """Run the script on this machine, as a command driver would, and read what it sent."""
     job = UnitJob(name="hackbench-a", program="hackbench", params=HACKBENCH.params, runs=runs)
-    for entry in lkp.job_entries(made, [job], KERNEL, alone=False):
+    for entry in lkp.job_entries(made, [job], SITE, KERNEL, alone=False):
         path = place / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)
@@ -236,6 +238,8 @@ def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(
 
 def a_lab(tmp_path: Path, made: LkpEngine) -> Lab:
     lab = played_lab(tmp_path)
+    programs = lab.site.jobs / "programs"
+    shutil.copytree(SITE.jobs / "programs" / "hackbench", programs / "hackbench")
     path = lab.site.workers / "testboxes" / "played.yaml"
     path.write_text(
         path.read_text().replace(
@@ -270,20 +274,12 @@ def test_a_job_that_lkp_can_t_run_is_reported_before_anything_boots(tmp_path: Pa
 
 
 def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
-    lab = cast(
-        ServiceLab,
-        SimpleNamespace(
-            testboxes=KnownTestboxes(
-                present={"box": testbox("engine: lkp\nlkp: {src: /opt/lkp}\n")}
-            ),
-            programs=PROGRAMS,
-        ),
-    )
+    testboxes = KnownTestboxes(present={"box": testbox("engine: lkp\nlkp: {src: /opt/lkp}\n")})
     specs = SimpleNamespace(add=lambda jobs: jobs[0].name)
     tx = cast(Transaction, SimpleNamespace(specs=specs))
     assert resolve_parts(
-        lab.catalogue.programs,
-        lab.catalogue.testboxes,
+        PROGRAMS,
+        testboxes,
         tx.specs,
         [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")],
         ["box"],
@@ -298,8 +294,8 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
         ),
     ):
         resolve_parts(
-            lab.catalogue.programs,
-            lab.catalogue.testboxes,
+            PROGRAMS,
+            testboxes,
             tx.specs,
             [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")],
             ["box"],

@@ -72,8 +72,8 @@ def test_a_default_that_is_not_lkps_is_a_remark_and_no_error() -> None:
     linted = lint("will-it-scale:\n  test: brk1\n", "j.yaml", (NominalTestbox(),), PROGRAMS)
     assert linted.good
     assert [finding.text.partition(",")[0] for finding in linted.findings] == [
-        "j.yaml:1: nr_task is not set",
         "j.yaml:1: mode is not set",
+        "j.yaml:1: nr_task is not set",
     ]
 
 

@@ -85,7 +85,7 @@ def refused(**files: str) -> str:
 
 
 def test_a_job_has_the_values_of_the_unit_job_and_none_of_lkp_s_monitors() -> None:
-    document = yaml.safe_load(job_file(HACKBENCH))
+    document = yaml.safe_load(job_file(HACKBENCH, PROGRAMS))
     assert document == {
         "suite": "hackbench",
         "testcase": "hackbench",
@@ -103,7 +103,8 @@ def test_netperf_s_server_and_client_are_one_testbox() -> None:
         "runtime": "3",
         "ip": "ipv6",
     }
-    document = yaml.safe_load(job_file(UnitJob(name="n", program="netperf", params=params, runs=1)))
+    job = UnitJob(name="n", program="netperf", params=params, runs=1)
+    document = yaml.safe_load(job_file(job, PROGRAMS))
     assert (document["cluster"], document["node_roles"], document["ip"]) == (
         "cs-localhost",
         "server client",
@@ -123,7 +124,8 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
                 program="hackbench",
                 params={"mode": "x\n    commit: 1", "ipc": "yes"},
                 runs=1,
-            )
+            ),
+            PROGRAMS,
         )
     )
     assert document["hackbench"] == {"mode": "x\n    commit: 1", "ipc": "yes"}
@@ -137,7 +139,7 @@ def test_a_program_that_lkp_does_not_have_is_named() -> None:
             "will-it-scale"
         ),
     ):
-        job_file(UnitJob(name="p", program="page-fault", params={}, runs=1))
+        job_file(UnitJob(name="p", program="page-fault", params={}, runs=1), PROGRAMS)
 
 
 # --- what counts

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from swingbot_jobs.language.meta_table import ProgramError
 from swingbot_jobs.language.program import (
     Program,
-    ProgramError,
     find_metric,
     load_program,
     load_programs,
@@ -517,7 +517,7 @@ ALIASES = (
         ),
         (
             ALIASES + "  m: {describe: x, alias_of: {a: }}\n",
-            "new/meta.yaml:9: an alias with conditions needs at least one 'parameter=value'",
+            "new/meta.yaml:9: conditions need at least one 'parameter=value'",
         ),
         (
             ALIASES + "  m: {describe: x, alias_of: b}\n",

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.expand import NominalTestbox, expand
+from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
 
+PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "testbox" / "run.sh"
 
 
@@ -280,10 +284,12 @@ def test_the_seconds_in_a_job_make_its_limit() -> None:
 def test_fixed_work_is_estimated_from_the_work(
     program: str, params: dict[str, str], measured: float
 ) -> None:
-    some = runner.seconds_of(UnitJob(name="a", program=program, params=params, runs=1))
-    much = runner.seconds_of(
-        UnitJob(name="a", program=program, params={**params, list(params)[1]: "90"}, runs=1)
-    )
-    assert measured < some < measured + 15
-    assert much > 5 * some
+    def seconds(**changed: str) -> float:
+        given = "".join(f"{name}: {value}\n" for name, value in {**params, **changed}.items())
+        text = f"{program}:\n{textwrap.indent(given, '  ')}"
+        [job] = expand(text, "j.yaml", NominalTestbox(), PROGRAMS)
+        return runner.seconds_of(job)
+
+    assert measured < seconds() < measured + 15
+    assert seconds(**{list(params)[1]: "90"}) > 5 * seconds()
     assert runner.seconds_of(a_job(program=program)) == runner.UNSAID_SECONDS

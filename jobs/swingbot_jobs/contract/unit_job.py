@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from swingbot_jobs import limits
@@ -58,6 +58,8 @@ class UnitJob:
     cmdline: str = ""  # words appended to the testbox's own kernel command line
     # sysctls by name (settings.sysctl_name), set for its runs and then restored
     sysctl: Mapping[str, str] = field(default_factory=dict)
+    # guest seconds of one run of fixed work, roughly; 0: it has a runtime, or it is not known
+    work_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -115,6 +117,7 @@ class UnitJob:
         more["functions"] = list(self.functions)
         more["events"] = list(self.events)
         more |= {"cmdline": self.cmdline, "sysctl": dict(sorted(self.sysctl.items()))}
+        more["work_seconds"] = self.work_seconds
         return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
@@ -132,6 +135,7 @@ class UnitJob:
             events=tuple(value.get("events", ())),
             cmdline=value.get("cmdline", ""),
             sysctl=dict(value.get("sysctl", {})),
+            work_seconds=value.get("work_seconds", 0.0),
         )
 
 
@@ -153,8 +157,13 @@ def cmdline_of(unit_jobs: Iterable[UnitJob]) -> str:
 
 
 def spec_sha256(unit_jobs: Iterable[UnitJob]) -> str:
-    """Name a set of unit jobs by its content: boots of equal specs can be compared."""
+    """Name a set of unit jobs by its content: boots of equal specs can be compared.
+
+    How long they take is an estimate and no part of it.
+    """
     canonical = json.dumps(
-        [job.to_json() for job in unit_jobs], sort_keys=True, separators=(",", ":")
+        [replace(job, work_seconds=0.0).to_json() for job in unit_jobs],
+        sort_keys=True,
+        separators=(",", ":"),
     )
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -176,6 +176,7 @@ def _unit_jobs(
                 events=events,
                 cmdline=cmdline,
                 sysctl=sysctl,
+                work_seconds=(program.work.seconds_of(params) if program.work else None) or 0.0,
             )
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error

@@ -11,7 +11,6 @@ from typing import Literal
 from swingbot_jobs.language import boot_settings
 from swingbot_jobs.language.expand import axes_of, expand_documents
 from swingbot_jobs.language.job import Document, JobError, read_job
-from swingbot_jobs.language.lkp_keys import OTHER_DEFAULTS
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.values import JobPoint, TestboxTraits
 
@@ -69,7 +68,9 @@ def lint(
         problems += errors
     findings = [LintFinding("error", str(problem)) for problem in problems]
     findings += [
-        LintFinding("remark", remark) for document in documents for remark in _remarks(document)
+        LintFinding("remark", remark)
+        for document in documents
+        for remark in _remarks(document, programs[document.program])
     ]
     return LintResult(
         file_name, {} if problems and not documents else counts, tuple(dict.fromkeys(findings))
@@ -113,10 +114,10 @@ def _values(document: Document, program: Program, testbox: TestboxTraits) -> Ite
                 reported.add(str(error))
 
 
-def _remarks(document: Document) -> Iterator[str]:
-    for (program, parameter), otherwise in OTHER_DEFAULTS.items():
-        if document.program == program and parameter not in document.settings:
+def _remarks(document: Document, program: Program) -> Iterator[str]:
+    for parameter in program.parameters.values():
+        if parameter.lkp_default and parameter.name not in document.settings:
             yield (
-                f"{document.where}: {parameter} is not set, so {program} runs with its default"
-                f" here; {otherwise}"
+                f"{document.where}: {parameter.name} is not set, so {program.name} runs with its"
+                f" default here; {parameter.lkp_default}"
             )

@@ -64,11 +64,6 @@ trace-cmd turbostat uptime vmstat watchdog zoneinfo
 """
 SETUPS: Final = frozenset(_SETUPS.split())
 MONITORS: Final = frozenset(_MONITORS.split())
-# Defaults that differ from LKP's: (program, parameter) -> what LKP's program does.
-OTHER_DEFAULTS: Final = {
-    ("will-it-scale", "nr_task"): "LKP's program sweeps over several counts",
-    ("will-it-scale", "mode"): "LKP's program runs both modes",
-}
 
 
 def refusal(key: str) -> str | None:

@@ -14,7 +14,22 @@ from itertools import product
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
-from swingbot_jobs.yaml_lines import LineError, LocatedValue, read_documents, suggest
+from swingbot_jobs.language.meta_table import (
+    PARAMETER_NAME,
+    Conditions,
+    MetaTable,
+    ProgramError,
+    holds,
+)
+from swingbot_jobs.language.program_files import (
+    FixedWork,
+    GuestFile,
+    SourceRecipe,
+    guest_files,
+    source_recipe,
+    work_of,
+)
+from swingbot_jobs.yaml_lines import read_documents
 
 Kind = Literal["benchmark", "monitor"]
 Scope = Literal["micro", "macro", "stress"]
@@ -24,7 +39,6 @@ MetricClass = Literal["benchmark", "time", "counter", "profile"]
 When = Literal["always", "asked"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 # Changes below this many percent are noise to a reader, however significant:
 # counters of a repeatable testbox have almost no variance, and without a floor every comparison
@@ -35,10 +49,6 @@ MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {
     "counter": 5.0,
     "profile": 5.0,
 }
-
-
-class ProgramError(LineError):
-    """A meta.yaml is invalid; the message begins with `file:line:`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +66,7 @@ class Parameter:
     required: bool = False
     pattern: str | None = None  # regular expression that the full text must match
     unless: str | None = None  # another parameter; if a job sets it, this one has no default
+    lkp_default: str | None = None  # what LKP's program does instead, if its default differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +74,7 @@ class Alias:
     """Another metric of the program with the same value if all conditions hold."""
 
     target: str  # full name
-    when: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (parameter, patterns of its value)
-
-    def holds(self, params: Mapping[str, str]) -> bool:
-        """Return whether each parameter matches one of its patterns.
-
-        Always true without conditions.
-        """
-        return all(
-            name in params and any(fnmatchcase(params[name], pattern) for pattern in patterns)
-            for name, patterns in self.when
-        )
+    when: Conditions = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class Metric:
 
         None if this metric is not an alias. The returned metric is never an alias itself.
         """
-        return next((alias.target for alias in self.aliases if alias.holds(params)), None)
+        return next((alias.target for alias in self.aliases if holds(alias.when, params)), None)
 
     def min_effect(self, params: Mapping[str, str]) -> float:
         """Return the smallest change worth reporting, in percent, for a unit job with these
@@ -138,6 +139,12 @@ class Program:
     gives: str = ""  # prefix of its metrics' names, if not its own name
     # has `serve` and `client` in addition to `run`, for the two testboxes of a cluster
     serves: bool = False
+    files: tuple[GuestFile, ...] = ()  # binaries that `run` calls; none: a script or a C source
+    one_build: bool = False  # all of `files` come from the same build
+    build: SourceRecipe | None = None  # how `swingbot-worker program build` builds its source
+    work: FixedWork | None = None  # of a run without a runtime
+    in_lkp: bool = False  # lkp-tests has it under the same name, with the same parameters
+    lkp_needs: str = ""  # why LKP cannot run it on a virtual testbox
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -187,7 +194,7 @@ def load_program(path: Path) -> Program:
     documents = read_documents(path.read_text(), where, ProgramError)
     if len(documents) != 1:
         raise ProgramError(f"{where}:1: must hold one document")
-    table = _MetaTable(where, "the file", documents[0])
+    table = MetaTable(where, "the file", documents[0])
     metrics = {metric.name: metric for metric in _metrics(table, name)}
     program = Program(
         name=name,
@@ -203,6 +210,12 @@ def load_program(path: Path) -> Program:
         when=cast(When, table.choice("when", get_args(When), "always")),
         gives=table.text("gives", ""),
         serves=table.truth("serves"),
+        files=guest_files(table),
+        one_build=table.truth("one_build"),
+        build=source_recipe(table),
+        work=work_of(table),
+        in_lkp=table.truth("in_lkp"),
+        lkp_needs=table.text("lkp_needs", ""),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
@@ -210,7 +223,7 @@ def load_program(path: Path) -> Program:
     return program
 
 
-def _parameters(meta: _MetaTable) -> Iterator[Parameter]:
+def _parameters(meta: MetaTable) -> Iterator[Parameter]:
     for name, table in meta.tables("parameters"):
         if not PARAMETER_NAME.fullmatch(name):
             table.refuse(f"parameter {name!r} must be a valid name of a shell variable")
@@ -223,6 +236,7 @@ def _parameters(meta: _MetaTable) -> Iterator[Parameter]:
             required=table.truth("required"),
             pattern=table.text("pattern", "") or None,
             unless=table.text("unless", "") or None,
+            lkp_default=table.text("lkp_default", "") or None,
         )
         if parameter.choices and parameter.default and parameter.default not in parameter.choices:
             table.refuse(f"default {parameter.default!r} is not one of the choices")
@@ -230,7 +244,7 @@ def _parameters(meta: _MetaTable) -> Iterator[Parameter]:
         yield parameter
 
 
-def _metrics(meta: _MetaTable, program: str) -> Iterator[Metric]:
+def _metrics(meta: MetaTable, program: str) -> Iterator[Metric]:
     for name, table in meta.tables("metrics"):
         klass = cast(MetricClass, table.choice("class", get_args(MetricClass), "benchmark"))
         floor, when = _min_effect(table, MIN_EFFECT_PCT[klass])
@@ -251,7 +265,7 @@ def _metrics(meta: _MetaTable, program: str) -> Iterator[Metric]:
 
 
 def _min_effect(
-    metric: _MetaTable, default: float
+    metric: MetaTable, default: float
 ) -> tuple[float, tuple[tuple[str, str, float], ...]]:
     """`min_effect_pct: 4`, or a table of `default:` and `parameter=pattern:` entries."""
     value = metric.take("min_effect_pct")
@@ -271,7 +285,7 @@ def _min_effect(
     return default, tuple(when)
 
 
-def _aliases(metric: _MetaTable, program: str) -> tuple[Alias, ...]:
+def _aliases(metric: MetaTable, program: str) -> tuple[Alias, ...]:
     """`alias_of: METRIC`, or a table of `METRIC: parameter=pattern|pattern ...`."""
     value = metric.take("alias_of")
     if value is None:
@@ -279,20 +293,9 @@ def _aliases(metric: _MetaTable, program: str) -> tuple[Alias, ...]:
     if value.table is None:
         return (Alias(f"{program}.{metric.text('alias_of')}"),)
     return tuple(
-        Alias(f"{program}.{target}", tuple(_conditions(metric, entry)))
+        Alias(f"{program}.{target}", metric.conditions(entry))
         for target, entry in value.table.items()
     )
-
-
-def _conditions(metric: _MetaTable, value: LocatedValue) -> Iterator[tuple[str, tuple[str, ...]]]:
-    words = (value.text or "").split()
-    for word in words:
-        parameter, _, patterns = word.partition("=")
-        if not PARAMETER_NAME.fullmatch(parameter) or not all(patterns.split("|")):
-            metric.refuse(f"{word!r} must be 'parameter=value' or 'parameter=value|value'", value)
-        yield parameter, tuple(patterns.split("|"))
-    if not words:
-        metric.refuse("an alias with conditions needs at least one 'parameter=value'", value)
 
 
 def _check_aliases(program: Program, refuse: Callable[[str, str], NoReturn]) -> None:
@@ -346,82 +349,3 @@ def _settings(program: Program, aliases: Sequence[Alias]) -> Iterator[dict[str, 
 
 def _short(full_name: str) -> str:
     return full_name.partition(".")[2]
-
-
-class _MetaTable:
-    """A table of meta.yaml that records which keys were read."""
-
-    def __init__(self, file_name: str, what: str, value: LocatedValue) -> None:
-        self._file, self._what, self._value, self._asked = file_name, what, value, set[str]()
-        if value.table is None:
-            self.refuse(f"{what} must be a table of 'key: value' lines")
-        self._entries = value.table or {}
-
-    def refuse(self, why: str, at: LocatedValue | None = None) -> NoReturn:
-        raise ProgramError(f"{self._file}:{(at or self._value).line}: {why}")
-
-    def refuse_metric(self, full_name: str, why: str) -> NoReturn:
-        """Refuse the entry of that metric; called on the table of the file."""
-        metrics = self._entries["metrics"].table or {}
-        name = _short(full_name)
-        self.refuse(f"metrics {name!r} is {why}", metrics[name])
-
-    def take(self, key: str) -> LocatedValue | None:
-        self._asked.add(key)
-        return self._entries.get(key)
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.take(key)
-        if value is None and default is not None:
-            return default
-        if value is None or value.text is None:
-            self.refuse(f"{self._what} needs {key!r}, a text", value)
-        return value.text
-
-    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        chosen = self.text(key, default)
-        if chosen not in choices and chosen != default:
-            self.refuse(
-                f"{key} is {chosen!r}, must be one of {', '.join(choices)}", self._entries[key]
-            )
-        return chosen
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.take(key)
-        items = value.items if value else ()
-        if any(item.text is None for item in items):
-            self.refuse(f"{key} must be a list of strings", value)
-        return tuple(item.text or "" for item in items)
-
-    def truth(self, key: str) -> bool:
-        return self.choice(key, ("true", "false"), "false") == "true"
-
-    def percent(self, value: LocatedValue) -> float:
-        try:
-            number = float(value.text or "")
-        except ValueError:
-            number = -1.0
-        if not 0 <= number < 1000:
-            self.refuse("a smallest effect must be a number in percent, such as 2", value)
-        return number
-
-    def tables(self, key: str) -> Iterator[tuple[str, _MetaTable]]:
-        value = self.take(key)
-        if value is None or value.content is None:
-            return
-        if value.table is None:
-            self.refuse(f"{key} must be a table", value)
-        for name, entry in (value.table or {}).items():
-            yield name, _MetaTable(self._file, f"{key} {name!r}", entry)
-
-    def done(self) -> None:
-        """Refuse unknown keys."""
-        for key, value in self._entries.items():
-            if key not in self._asked:
-                self.refuse(
-                    (
-                        f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)};"
-                        f" known are {', '.join(sorted(self._asked))}"
-                    ),
-                    value,
-                )

@@ -31,8 +31,6 @@ STATS: Final = f"{PREFIX}stats.json"
 LAST_STATE: Final = f"{PREFIX}last_state"
 LEFT_OUT: Final = f"{PREFIX}left_out"
 
-# Programs that lkp-tests has too, with the same parameters.
-PENDANTS: Final = ("hackbench", "netperf", "will-it-scale")
 Parsed = Mapping[str, float | list[float]]
 
 _EXIT: Final = re.compile(r"(setup|daemon|test)\.([A-Za-z0-9_.-]{1,80})\.exit_code\.([0-9]{1,3})")
@@ -53,24 +51,25 @@ class NoLkpEquivalent(ValueError):
     """lkp-tests lacks this program or monitor; the message lists the programs that both have."""
 
 
-def job_file(job: UnitJob) -> str:
+def job_file(job: UnitJob, programs: Mapping[str, Program]) -> str:
     """Return the job for `lkp run` as YAML, without axes and LKP's monitors,
     with the values that swingbot's own runner passes.
 
     Raises NoLkpEquivalent.
     """
-    refuse_unknown([job])
+    refuse_unknown([job], programs)
     head = (
         f"suite: {job.program}\ntestcase: {job.program}\ncategory: benchmark\n"
         "need_monitors: 'false'\n"
     )
-    if job.program != "netperf":
+    daemons = programs[job.program].daemons
+    if not daemons:
         return f"{head}{job.program}:\n{_settings(job.params, 2)}"
     server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
     cluster = job.params.get("cluster", "cs-localhost")
     roles = (
         f"cluster: {json.dumps(cluster)}\nnode_roles: server client\n{server}"
-        "if role server:\n  netserver:\nif role client:\n  netperf:\n"
+        f"if role server:\n  {daemons[0]}:\nif role client:\n  {job.program}:\n"
     )
     return (
         head
@@ -81,13 +80,14 @@ def job_file(job: UnitJob) -> str:
     )
 
 
-def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
+def refuse_unknown(jobs: Iterable[UnitJob], programs: Mapping[str, Program]) -> None:
     """Raise NoLkpEquivalent for the first of `jobs` that LKP can't run."""
+    both = sorted(program.name for program in programs.values() if program.in_lkp)
     for job in jobs:
-        if job.program not in PENDANTS:
+        if job.program not in both:
             raise NoLkpEquivalent(
                 f"{job.name}: engine lkp can't run {job.program}: lkp-tests does not have it;"
-                f" both have {', '.join(PENDANTS)}"
+                f" both have {', '.join(both)}"
             )
         if job.monitors:
             raise NoLkpEquivalent(

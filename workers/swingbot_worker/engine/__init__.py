@@ -47,7 +47,7 @@ def job_entries(
     if testbox.lkp:
         from swingbot_worker.engine import lkp
 
-        return lkp.job_entries(testbox.lkp, unit_jobs, kernel, alone=alone)
+        return lkp.job_entries(testbox.lkp, unit_jobs, site, kernel, alone=alone)
     programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
     runs = [
         cpio.file(

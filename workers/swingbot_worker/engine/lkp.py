@@ -17,6 +17,7 @@ from typing import Final
 
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.reading.lkp import NoLkpEquivalent, job_file
 from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver, Testbox
 from swingbot_worker import InfraError, lease, process, rootfs, runner
@@ -93,11 +94,9 @@ def prepare(
     """
     source = Path(engine.src)
     commit = check(engine, {job.program for job in unit_jobs})
-    if any(job.program == "will-it-scale" for job in unit_jobs):
-        raise InfraError(
-            "LKP starts will-it-scale through Python, which the guest of a virtual testbox does "
-            "not have; use the engine swingbot there."
-        )
+    known = load_programs(site.jobs / "programs")
+    if reasons := [why for job in unit_jobs if (why := known[job.program].lkp_needs)]:
+        raise InfraError(f"{reasons[0]}; use the engine swingbot there.")
     tree = libraries.GuestTree(site.cache)
     files, versions = packages.entries(_PACKAGES, _WITHOUT)
     base, binaries = [programs.busybox(site), programs.perf(site)], programs.needed(unit_jobs, site)
@@ -114,7 +113,7 @@ def prepare(
     for binary in binaries:
         tree.add_program(
             binary.source,
-            f"lkp/benchmarks/{_program_of(binary.target)}/bin/{Path(binary.target).name}",
+            f"lkp/benchmarks/{_program_of(binary.target, known)}/bin/{Path(binary.target).name}",
         )
     # a library that came with a program is a file, where the package has a symbolic link to it
     for entry in files:
@@ -168,14 +167,23 @@ def _commit(source: Path) -> str:
 
 
 def job_entries(
-    engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool
+    engine: LkpEngine,
+    unit_jobs: Sequence[UnitJob],
+    site: Site,
+    kernel: Mapping[str, object],
+    *,
+    alone: bool,
 ) -> list[cpio.Entry]:
     """Return run.sh and a job file for each unit job.
 
     Raises InfraError for a program that lkp-tests does not have.
     """
     try:
-        files = [cpio.file(f"job/lkp/{job.name}.yaml", job_file(job).encode()) for job in unit_jobs]
+        known = load_programs(site.jobs / "programs")
+        files = [
+            cpio.file(f"job/lkp/{job.name}.yaml", job_file(job, known).encode())
+            for job in unit_jobs
+        ]
     except NoLkpEquivalent as error:
         raise InfraError(f"{error}; use another testbox.") from error
     return [
@@ -224,10 +232,10 @@ def _run_of(job: UnitJob) -> Callable[[int], str]:
 # --- the guest of a virtual testbox ---------------------------------------------------------------
 
 
-def _program_of(target: str) -> str:
-    """Return the LKP benchmark directory of a binary."""
+def _program_of(target: str, known: Mapping[str, Program]) -> str:
+    """Return the LKP benchmark directory of a binary: its program's, if it is a daemon of one."""
     name = Path(target).name
-    return "netperf" if name == "netserver" else name
+    return next((one.name for one in known.values() if name in one.daemons), name)
 
 
 def _lkp_files(source: Path) -> list[cpio.Entry]:

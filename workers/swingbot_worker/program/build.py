@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.program_files import SourceRecipe
 from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError, digest, lease, limits, process, walls
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 from swingbot_worker.program import source
-from swingbot_worker.program.recipe import RECIPES, Recipe
 from swingbot_worker.program.source import BadSource, ProgramSource
 from swingbot_worker.rootfs import installed
 from swingbot_worker.site import Site
@@ -66,20 +67,20 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
     The previous build stays installed until the new one is complete. Raises ProgramBuildFailed if
     the source is refused or does not build, InfraError if a tool is missing on this host.
     """
-    recipe = _recipe(program)
+    recipe = _recipe(program, site)
     _need()
     compiler = _compiler()
     with _work() as work:
         tell(f"Reading {given}.")
         confinement = _confinement()
         with confinement.room(work / "source") as room:
-            taken = _taken(recipe, given, room)
+            taken = _taken(program, recipe, given, room)
             if taken.left_out:
                 tell(f"Skipped {taken.left_out} binaries and objects in it.")
             tell(f"Building {program} {confinement.words}.")
             with lease.shared(site.cache, tell=tell):
-                _run(recipe, taken.root, work / "build.log", site, confinement)
-            binaries = _binaries(recipe, taken.root)
+                _run(program, recipe, taken.root, work / "build.log", site, confinement)
+            binaries = _binaries(program, recipe, taken.root)
     commit = f"{taken.commit[:12]} " if taken.commit else ""
     version = f"{program} {commit}(source {taken.sha256[:12]}), {compiler}"
     note = {
@@ -105,13 +106,16 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
     )
 
 
-def _recipe(program: str) -> Recipe:
-    if program not in RECIPES:
-        raise ProgramBuildFailed(
-            f"swingbot has no build recipe for {program!r}; it has recipes for "
-            f"{' and '.join(RECIPES)}."
+def _recipe(name: str, site: Site) -> SourceRecipe:
+    known = load_programs(site.jobs / "programs")
+    recipe = known[name].build if name in known else None
+    if recipe is None:
+        buildable = [program.name for program in known.values() if program.build]
+        raise InfraError(
+            f"swingbot has no build recipe for {name!r}; it has recipes for"
+            f" {' and '.join(buildable)}."
         )
-    return RECIPES[program]
+    return recipe
 
 
 def _need() -> None:
@@ -140,15 +144,15 @@ def _work() -> Iterator[Path]:
         sandbox.forget(work)
 
 
-def _taken(recipe: Recipe, given: Path, target: Path) -> ProgramSource:
+def _taken(program: str, recipe: SourceRecipe, given: Path, target: Path) -> ProgramSource:
     try:
         taken = source.take_in(given, target)
     except BadSource as error:
-        raise ProgramBuildFailed(f"The source of {recipe.program} is refused: {error}.") from error
+        raise ProgramBuildFailed(f"The source of {program} is refused: {error}.") from error
     lacking = [mark for mark in recipe.marks if not (taken.root / mark).is_file()]
     if lacking:
         raise ProgramBuildFailed(
-            f"{given} is not the source of {recipe.program}: it has no {lacking[0]};"
+            f"{given} is not the source of {program}: it has no {lacking[0]};"
             f" upstream is {recipe.upstream}."
         )
     return taken
@@ -187,7 +191,9 @@ def _confinement() -> _Confinement:
     return _Confinement(None, limits, f"without walls, {user}, with limits ({why})")
 
 
-def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confinement) -> None:
+def _run(
+    program: str, recipe: SourceRecipe, root: Path, log: Path, site: Site, confinement: _Confinement
+) -> None:
     """Run the recipe's commands and reduce `root` to regular files. Raises ProgramBuildFailed."""
     deadline = time.monotonic() + limits.PROGRAM_SECONDS
     sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
@@ -198,13 +204,11 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confin
             done = run(argv, root, log, timeout, confinement)
             walls.clean(root, confinement.limits)
         except walls.OverLimit as error:
-            raise ProgramBuildFailed(
-                f"The build of {recipe.program} {error}; it was stopped."
-            ) from None
+            raise ProgramBuildFailed(f"The build of {program} {error}; it was stopped.") from None
         if done.timed_out:
             raise ProgramBuildFailed(
-                f"The build of {recipe.program} took longer than"
-                f" {limits.PROGRAM_SECONDS:.0f} s and was stopped.",
+                f"The build of {program} took longer than {limits.PROGRAM_SECONDS:.0f} s"
+                " and was stopped.",
                 last_lines(log),
             )
         if done.rc != 0:
@@ -212,7 +216,7 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confin
             raise ProgramBuildFailed(words, last_lines(log))
 
 
-def _hint(recipe: Recipe) -> str:
+def _hint(recipe: SourceRecipe) -> str:
     """Return advice about packages that the failed build may have needed."""
     lacking = [
         (header, package)
@@ -285,7 +289,7 @@ def last_lines(log: Path) -> list[str]:
 # --- the result ------------------------------------------------------------------------------
 
 
-def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
+def _binaries(program: str, recipe: SourceRecipe, root: Path) -> dict[str, bytes]:
     """Return the program's binaries by name.
 
     Raises ProgramBuildFailed if there are none, or if one is not an executable.
@@ -294,7 +298,7 @@ def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
     binaries = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
     if not binaries:
         raise ProgramBuildFailed(
-            f"The build of {recipe.program} succeeded but produced none of its binaries."
+            f"The build of {program} succeeded but produced none of its binaries."
         )
     return binaries
 

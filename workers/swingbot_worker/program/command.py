@@ -11,7 +11,6 @@ import click
 
 from swingbot_worker import InfraError
 from swingbot_worker.program.listing import JobNeeds, job_needs
-from swingbot_worker.program.recipe import RECIPES
 from swingbot_worker.site import from_environment
 
 BUILD_EXAMPLE = """\b
@@ -38,7 +37,7 @@ def command() -> None:
 
 
 @command.command("build", epilog=BUILD_EXAMPLE)
-@click.argument("program", type=click.Choice(sorted(RECIPES)))
+@click.argument("program")
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @AS_JSON
 def build_program(program: str, source: Path, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from swingbot_jobs.language.include import include
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.yaml_lines import JobError
 from swingbot_worker import InfraError
-from swingbot_worker.rootfs import debian, programs
+from swingbot_worker.rootfs import programs
 from swingbot_worker.site import Site
 
 State = Literal["there", "fetchable", "missing"]
@@ -79,19 +79,13 @@ def _text(path: Path) -> str:
 
 def _need(name: str, unit_jobs: Sequence[UnitJob], site: Site) -> Need:
     try:
-        if name == "netperf" and _would_be_fetched(unit_jobs, site):
+        if programs.downloads(name, unit_jobs, site):
             return Need(program=name, state="fetchable", detail=FETCHED)
         binaries = programs.needed(unit_jobs, site)
     except InfraError as error:
         return Need(program=name, state="missing", detail=str(error))
     versions = sorted({binary.version for binary in binaries})
     return Need(program=name, state="there", detail="; ".join(versions) or "a script")
-
-
-def _would_be_fetched(unit_jobs: Sequence[UnitJob], site: Site) -> bool:
-    """Return whether netperf would be downloaded. Debian's netperf has no SCTP."""
-    sctp = any(job.params.get("test", "").startswith("SCTP") for job in unit_jobs)
-    return not (sctp or debian.is_fetched("netperf", site.cache) or programs.netperf_here(site))
 
 
 def _perf(site: Site) -> Need:

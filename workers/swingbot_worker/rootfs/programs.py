@@ -11,18 +11,19 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.meta_table import holds
+from swingbot_jobs.language.program import Kind, Program, load_program, load_programs
+from swingbot_jobs.language.program_files import GuestFile
 from swingbot_worker import InfraError, lease, process
 from swingbot_worker.answers import Answers
 from swingbot_worker.rootfs import debian, installed
 from swingbot_worker.site import Site
 
-WILL_IT_SCALE_DIR = "usr/share/will-it-scale"
-NETPERF = ("netperf", "netserver")
 _DPKG = Path("/var/lib/dpkg/status")  # replaced whenever a package is installed or removed
 
 
@@ -40,40 +41,42 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
 
     Raises InfraError that names the packages to install.
     """
-    binaries: dict[str, Binary] = {}
-    for program in sorted({job.program for job in unit_jobs}):
-        if not (site.jobs / "programs" / program / "run").is_file():
-            known = sorted(
-                path.parent.name
-                for path in site.jobs.glob("programs/*/run")
-                if not _is_monitor(path.parent)
-            )
-            raise InfraError(
-                f"The program {program} is unknown on this worker: {site.jobs}/programs has only "
-                f"{', '.join(known)}."
-            )
-        provide = _PROVIDERS.get(program, _by_name)
-        binaries |= {
-            binary.target: binary
-            for binary in provide(
-                program, [job for job in unit_jobs if job.program == program], site
-            )
-        }
-    for monitor in sorted({name for job in unit_jobs for name in job.monitors}):
-        if not (site.jobs / "programs" / monitor / "run").is_file():
-            raise InfraError(
-                f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no "
-                f"{monitor}/run."
-            )
-        if monitor == "vmstat":
-            binary = _vmstat(site)
-            binaries[binary.target] = binary
+    monitors = {name for job in unit_jobs for name in job.monitors}
+    found = [
+        binary
+        for name in sorted({job.program for job in unit_jobs} | monitors)
+        for binary in _provided(
+            _program(name, name in monitors, site),
+            [job for job in unit_jobs if job.program == name or name in job.monitors],
+            site,
+        )
+    ]
+    binaries = {binary.target: binary for binary in found}
     return [binaries[target] for target in sorted(binaries)]
 
 
-def _is_monitor(program: Path) -> bool:
-    meta = program / "meta.yaml"
-    return meta.is_file() and "\nkind: monitor\n" in meta.read_text()
+def downloads(name: str, unit_jobs: Sequence[UnitJob], site: Site) -> bool:
+    """Return whether the first boot with these jobs downloads a package for the program."""
+    program = _program(name, False, site)
+    return any(
+        _downloadable(group)
+        and not _local(program, group, site)
+        and not all(debian.is_fetched(one.file.download, site.cache) for one in group)
+        for group in _groups(program, unit_jobs)
+    )
+
+
+def _program(name: str, monitor: bool, site: Site) -> Program:
+    meta = site.jobs / "programs" / name / "meta.yaml"
+    if not meta.with_name("run").is_file():
+        kind: Kind = "monitor" if monitor else "benchmark"
+        known = load_programs(site.jobs / "programs").values()
+        names = ", ".join(one.name for one in known if one.kind == kind)
+        raise InfraError(
+            f"The {'monitor' if monitor else 'program'} {name} is unknown on this worker:"
+            f" {site.jobs}/programs has only {names}."
+        )
+    return load_program(meta)
 
 
 def perf(site: Site) -> Binary:
@@ -95,127 +98,147 @@ def busybox(site: Site) -> Binary:
     return Binary(Path(which), "usr/bin/busybox", _package_version("busybox", site))
 
 
-def _by_name(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
+@dataclass(frozen=True, slots=True)
+class _NeededFile:
+    """A file with the parameters of a job filled in; `texts` must be in it."""
+
+    name: str
+    file: GuestFile
+    texts: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        return f"{self.file.directory}/{self.name}"
+
+
+def _groups(program: Program, unit_jobs: Sequence[UnitJob]) -> list[list[_NeededFile]]:
+    """Return the files that the jobs need, those that must come from one build together."""
+    defaults = {one.name: one.default for one in program.parameters.values() if one.default}
+    wanted = [
+        _NeededFile(file.name.format_map(params), file, file.texts(params))
+        for job in unit_jobs
+        for params in [defaults | dict(job.params)]
+        for file in program.files
+        if holds(file.when, params)
+    ]
+    return [wanted] if program.one_build else [[one] for one in wanted]
+
+
+def _provided(program: Program, unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
+    if not program.files:
+        return _of_its_own(program, site)
+    return [
+        binary
+        for group in _groups(program, unit_jobs)
+        for binary in _local(program, group, site) or _downloaded(program, group, site)
+    ]
+
+
+def _local(program: Program, group: Sequence[_NeededFile], site: Site) -> list[Binary]:
+    """Return the group from the first source that has all of it; empty if none has.
+
+    Raises InfraError if benchmarks.dir has only a part of it.
+    """
+    for source in (_own, _built, _installed):
+        found = [source(program.name, one, site) for one in group]
+        here = [binary for binary in found if binary]
+        if source is _own and 0 < len(here) < len(group):
+            raise InfraError(
+                f"benchmarks.dir has {here[0].source.name} but not the other program of"
+                f" {program.name}; put {_names(group)} of the same build there."
+            )
+        if len(here) == len(group) and all(map(_fits, group, here)):
+            return here
+    return []
+
+
+def _fits(one: _NeededFile, binary: Binary) -> bool:
+    return all(text.encode() in binary.source.read_bytes() for text in one.texts)
+
+
+def _names(group: Sequence[_NeededFile]) -> str:
+    return " and ".join(dict.fromkeys(one.name for one in group))
+
+
+def _downloadable(group: Sequence[_NeededFile]) -> bool:
+    return all(one.file.download and not one.texts for one in group)
+
+
+def _downloaded(program: Program, group: Sequence[_NeededFile], site: Site) -> list[Binary]:
+    if not _downloadable(group):
+        raise InfraError(_advice(program, group, site))
+    return [
+        Binary(folder / one.target, one.target, (folder / "version").read_text())
+        for one in group
+        for folder in [debian.fetched(one.file.download, site.cache)]
+    ]
+
+
+def _advice(program: Program, group: Sequence[_NeededFile], site: Site) -> str:
+    """Return one sentence on how to get a group that is not on this worker."""
+    one, built = group[0], installed.find(site.cache, program.name)
+    if one.file.package:
+        return f"{one.name} is not on this worker; install Debian's {one.file.package}."
+    build = f"(`swingbot-worker program build {program.name} ARCHIVE`)"
+    texts = [text for wanted in group for text in wanted.texts]
+    if texts:
+        return (
+            f"No {program.name} on this worker has {texts[0]}; build one from a source archive or"
+            f" checkout {build}, or put your own {_names(group)} into benchmarks.dir."
+        )
+    where = f"{site.benchmarks or 'benchmarks.dir'}/{program.name}/{one.name}"
+    if built:
+        return (
+            f"There is no {one.name} in the {built.version} that was built on this worker: check"
+            f" the job, build another source, or put your own binary at {where}."
+        )
+    upstream = f" from {program.build.upstream} {build}" if program.build else ""
+    return (
+        f"{one.name} of {program.name} is not on this worker, and no package has it: build"
+        f" it{upstream}, or put your own binary at {where} (SWINGBOT_BENCHMARKS_DIR)."
+    )
+
+
+def _of_its_own(program: Program, site: Site) -> list[Binary]:
     """Return the program's executable in benchmarks.dir, or compile the C source next to `run`.
 
     Without either, the list is empty and `run` is the whole program.
     """
-    if own := _own(site, program):
+    file = GuestFile(name=program.name)
+    if own := _own(program.name, _NeededFile(program.name, file, ()), site):
         return [own]
-    source = site.jobs / "programs" / program / f"{program}.c"
-    return [_compiled(program, source, site.cache)] if source.is_file() else []
+    source = program.directory / f"{program.name}.c"
+    return [_compiled(program.name, source, site.cache)] if source.is_file() else []
 
 
-def _hackbench(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
-    if own := _own(site, program):
-        return [own]
-    if (which := shutil.which("hackbench")) is None:
-        raise InfraError("hackbench is not on this worker; install Debian's rt-tests.")
-    return [Binary(Path(which), "usr/bin/hackbench", _package_version("rt-tests", site))]
+def _own(program: str, one: _NeededFile, site: Site) -> Binary | None:
+    """Return the operator's file: benchmarks.dir/PROGRAM/NAME, or benchmarks.dir/NAME."""
+    folder = site.benchmarks
+    paths = (folder / program / one.name, folder / one.name) if folder else ()
+    return next(
+        (Binary(path, one.target, "benchmarks.dir") for path in paths if _is_executable(path)),
+        None,
+    )
 
 
-def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    tests = sorted({job.params.get("test", "") for job in jobs})
-    sctp = [test for test in tests if test.startswith("SCTP")]
-    for pair in netperf_here(site):
-        if all(test.encode() in pair[0].source.read_bytes() for test in sctp):
-            return pair
-    if sctp:
-        raise InfraError(
-            f"No netperf on this worker has {sctp[0]} (Debian's is built without SCTP); build one "
-            "from a source archive or checkout (`swingbot-worker program build netperf ARCHIVE`), "
-            "or put your own netperf and netserver (configured with --enable-sctp) into "
-            "benchmarks.dir."
-        )
-    folder = debian.fetched("netperf", site.cache)
-    version = (folder / "version").read_text()
-    return [Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version) for name in NETPERF]
-
-
-def netperf_here(site: Site) -> list[list[Binary]]:
-    """Return netperf and netserver from benchmarks.dir and from a build on this host, if present.
-
-    Raises InfraError if benchmarks.dir has only one of them.
-    """
-    own = [binary for name in NETPERF if (binary := _own(site, name))]
-    if len(own) == 1:
-        raise InfraError(
-            f"benchmarks.dir has {own[0].source.name} but not the other program of netperf; put "
-            "netperf and netserver of the same build there."
-        )
-    built = installed.find(site.cache, "netperf")
-    local = [_built(built, name, "usr/bin") for name in NETPERF] if built else []
-    return [pair for pair in (own, [binary for binary in local if binary]) if len(pair) == 2]
-
-
-def _will_it_scale(program: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    binaries = [_stdbuf(site), _libstdbuf(site)]
+def _built(program: str, one: _NeededFile, site: Site) -> Binary | None:
+    """Return the file of `swingbot-worker program build`."""
     built = installed.find(site.cache, program)
-    for job in jobs:
-        mode = "threads" if job.params.get("mode") == "thread" else "processes"
-        name = f"{job.params.get('test', '')}_{mode}"
-        path = site.benchmarks / program / name if site.benchmarks else None
-        if path and _is_executable(path):
-            binaries.append(Binary(path, f"{WILL_IT_SCALE_DIR}/{name}", "benchmarks.dir"))
-        elif built and (binary := _built(built, name, WILL_IT_SCALE_DIR)):
-            binaries.append(binary)
-        else:
-            raise InfraError(_no_will_it_scale(name, built, path))
-    return binaries
+    path = built.binary(one.name) if built else None
+    return Binary(path, one.target, built.version) if built and path else None
 
 
-def _no_will_it_scale(name: str, built: installed.Installed | None, own: Path | None) -> str:
-    where = own or f"benchmarks.dir/will-it-scale/{name} (SWINGBOT_BENCHMARKS_DIR)"
-    if built:
-        return (
-            f"There is no {name} in the {built.version} that was built on this worker: check the "
-            f"name of the test, build another source, or put your own binary at {where}."
-        )
-    return (
-        f"{name} of will-it-scale is not on this worker, and no package has it: build it from a "
-        "source archive or checkout (https://github.com/antonblanchard/will-it-scale) with "
-        "`swingbot-worker program build will-it-scale ARCHIVE`, "
-        f"or put your own binary at {where}."
+def _installed(_: str, one: _NeededFile, site: Site) -> Binary | None:
+    """Return the file of a package that is installed on this host."""
+    if not one.file.package:
+        return None
+    paths = [(Path("/", path), path) for path in one.file.paths if Path("/", path).is_file()]
+    if not one.file.paths and (which := shutil.which(one.name)):
+        paths = [(Path(which), one.target)]
+    return next(
+        (Binary(path, target, _package_version(one.file.package, site)) for path, target in paths),
+        None,
     )
-
-
-# Programs with a function of their own; others are looked up by name.
-_PROVIDERS: Mapping[str, Callable[[str, Sequence[UnitJob], Site], Iterable[Binary]]] = {
-    "hackbench": _hackbench,
-    "netperf": _netperf,
-    "will-it-scale": _will_it_scale,
-}
-
-
-def _stdbuf(site: Site) -> Binary:
-    if (which := shutil.which("stdbuf")) is None:
-        raise InfraError("stdbuf is not on this worker; install Debian's coreutils.")
-    return Binary(Path(which), "usr/bin/stdbuf", _package_version("coreutils", site))
-
-
-def _libstdbuf(site: Site) -> Binary:
-    for folder in ("usr/libexec/coreutils", "usr/lib/coreutils"):
-        if (path := Path("/", folder, "libstdbuf.so")).is_file():
-            return Binary(path, f"{folder}/libstdbuf.so", _package_version("coreutils", site))
-    raise InfraError("libstdbuf.so is not on this worker; install Debian's coreutils.")
-
-
-def _vmstat(site: Site) -> Binary:
-    if (which := shutil.which("vmstat")) is None:
-        raise InfraError("vmstat is not on this worker; install Debian's procps.")
-    return Binary(Path(which), "usr/bin/vmstat", _package_version("procps", site))
-
-
-def _own(site: Site, name: str) -> Binary | None:
-    path = site.benchmarks / name if site.benchmarks else None
-    return (
-        Binary(path, f"usr/bin/{name}", "benchmarks.dir") if path and _is_executable(path) else None
-    )
-
-
-def _built(built: installed.Installed, name: str, directory: str) -> Binary | None:
-    path = built.binary(name)
-    return Binary(path, f"{directory}/{name}", built.version) if path else None
 
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:

@@ -7,10 +7,8 @@ panic loses nothing. The last member, END, marks the job as completed.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -20,10 +18,6 @@ from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 END = "facts/ended"
 # Guest seconds of a run of unknown duration.
 UNSAID_SECONDS = 20.0
-# Guest seconds per unit of fixed work on the slowest testbox that comes with swingbot, vm-icount.
-# Real machines are far faster.
-MESSAGE_SECONDS = 20e-6  # hackbench: one message through a pipe or socket; measured 15 us
-FAULT_SECONDS = 30e-6  # page-fault: one page mapped, touched and freed; measured 29 us
 # Seconds that a program needs in addition to its job's runtime: warm-up, start and end of many
 # tasks.
 EXTRA_SECONDS = 10.0
@@ -63,12 +57,7 @@ def seconds_of(job: UnitJob) -> float:
     """Return the approximate duration of one run of `job` in guest seconds, rather too long."""
     if (runtime := _number(job, "runtime")) is not None:
         return runtime + EXTRA_SECONDS
-    work = _FIXED_WORK.get(job.program)
-    counted = [_number(job, name) for name in work.factors] if work else []
-    numbers = [number for number in counted if number is not None]
-    if work is None or len(numbers) != len(work.factors):
-        return UNSAID_SECONDS
-    return math.prod(numbers) * work.seconds + EXTRA_SECONDS
+    return job.work_seconds + EXTRA_SECONDS if job.work_seconds else UNSAID_SECONDS
 
 
 def all_seconds_of(job: UnitJob) -> float:
@@ -85,20 +74,6 @@ def limit_of(job: UnitJob, monitor: str | None = None) -> int:
     The limit is far above the usual duration, because a slow kernel is a result.
     """
     return int(30 + 3 * (seconds_of(job) + (MONITOR_SECONDS if monitor else 0.0)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Fixed work: the product of the parameters `factors`, and the guest seconds per unit."""
-
-    factors: tuple[str, ...]
-    seconds: float
-
-
-_FIXED_WORK = {
-    "hackbench": _Work(("iterations", "nr_threads", "fds", "fds", "loops"), MESSAGE_SECONDS),
-    "page-fault": _Work(("nr_task", "cycles", "size"), FAULT_SECONDS / 4096),
-}
 
 
 def _number(job: UnitJob, name: str) -> float | None:

@@ -104,7 +104,7 @@ def check_parts(
             try:
                 expanded = expand(file.text, file.name, testboxes.known(name), programs, overrides)
                 if testboxes.known(name).lkp is not None:
-                    lkp.refuse_unknown(expanded)
+                    lkp.refuse_unknown(expanded, programs)
             except (JobError, lkp.NoLkpEquivalent) as error:
                 raise RequestError(str(error)) from None
             unit_jobs += [
