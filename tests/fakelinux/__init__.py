@@ -10,17 +10,22 @@ testbox wants to know: a line `speed=<n>` and a line `boots=yes` or `boots=no`.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 SKELETON = Path(__file__).parent / "skeleton"
 START_SPEED = 100
+BEGAN = 1_767_225_600  # of the first commit: 2026-01-01 00:00 UTC
 
 # What a commit changes:
 #   code        the speed, if it says one; else something in the image that has no effect
@@ -61,15 +66,45 @@ def make_fakelinux(path: Path, commits: Sequence[FakeCommit] | int = 3) -> list[
     """Make a git repository (branch main, not bare) at `path`; returns the commit ids, the base's
     first.
 
-    An integer makes so many commits of kind code. Equal arguments give equal ids.
+    An integer makes so many commits of kind code. Equal arguments give equal ids, and a process
+    makes them once.
     """
-    path.mkdir(parents=True)
+    given = tuple([FakeCommit()] * commits if isinstance(commits, int) else commits)
+    made, ids = _made(given)
+    shutil.copytree(made, path, symlinks=True)
+    return list(ids)
+
+
+@cache
+def _made(commits: tuple[FakeCommit, ...]) -> tuple[Path, tuple[str, ...]]:
+    """A repository to be copied, and its commits."""
+    place = Path(tempfile.mkdtemp(prefix="swingbot-fakelinux-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    path = place / "linux"
+    path.mkdir()
+    states, titles = [_State()], ["base"]
+    for commit in commits:
+        states.append(_after(states[-1], commit))
+        titles.append(commit.title or str(states[-1].number))
     _git(path, "init", "-q", "-b", "main")
-    _commit(path, _State(), "base")
-    return [
-        _head(path),
-        *add_commits(path, [FakeCommit()] * commits if isinstance(commits, int) else commits),
-    ]
+    _git(path, "fast-import", "--quiet", stdin="".join(map(_imported, states, titles)))
+    _git(path, "reset", "-q", "--hard")
+    return path, tuple(_git(path, "rev-list", "--reverse", "main").split())
+
+
+def _imported(state: _State, title: str) -> str:
+    """The commit as fast-import takes it; one process makes all of them."""
+    who = f"{_IDENTITY['NAME']} <{_IDENTITY['EMAIL']}> {BEGAN + state.number % 3600} +0000"
+    files = "".join(
+        f"M 100644 inline {name}\n{_data(text)}" for name, text in _files(state).items()
+    )
+    parent = "" if state.number else "reset refs/heads/main\n"
+    head = f"{parent}commit refs/heads/main\nauthor {who}\ncommitter {who}\n"
+    return f"{head}{_data(title + chr(10))}{files}\n"
+
+
+def _data(text: str) -> str:
+    return f"data {len(text.encode())}\n{text}\n"
 
 
 def add_commits(path: Path, commits: Sequence[FakeCommit]) -> list[str]:
@@ -114,36 +149,47 @@ def _state_of(path: Path) -> _State:
 
 
 def _commit(path: Path, state: _State, title: str) -> None:
+    for name, text in _files(state).items():
+        target = path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    _git(path, "add", "-A", "-f")
+    _git(path, "commit", "-q", "-m", title, number=state.number)
+
+
+def _files(state: _State) -> dict[str, str]:
     values: dict[str, object] = {
         "SPEED": state.speed,
         "CODE": state.code,
         "COMMENT": state.comment,
         "HEADER": state.header,
-    }
-    values |= {
         "BROKEN": "this does not compile" if state.broken else "",
         "BOOTS": "yes" if state.boots else "no",
+        "SLOW": "echo half-written > $@; exec sleep 30" if state.slow else ":",
     }
-    values |= {"SLOW": "echo half-written > $@; exec sleep 30" if state.slow else ":"}
-    for template in sorted(SKELETON.rglob("*")):
-        if template.is_file():
-            text = template.read_text()
-            for name, value in values.items():
-                text = text.replace(f"@{name}@", str(value))
-            target = path / template.relative_to(SKELETON)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
-    (path / "state.json").write_text(json.dumps(asdict(state)) + "\n")
-    _git(path, "add", "-A", "-f")
-    _git(path, "commit", "-q", "-m", title, number=state.number)
+    files = {"state.json": json.dumps(asdict(state)) + "\n"}
+    for name, text in _skeleton().items():
+        for key, value in values.items():
+            text = text.replace(f"@{key}@", str(value))
+        files[name] = text
+    return files
+
+
+@cache
+def _skeleton() -> dict[str, str]:
+    return {
+        str(file.relative_to(SKELETON)): file.read_text()
+        for file in sorted(SKELETON.rglob("*"))
+        if file.is_file()
+    }
 
 
 def _head(path: Path) -> str:
     return _git(path, "rev-parse", "HEAD")
 
 
-def _git(path: Path, *arguments: str, number: int = 0) -> str:
-    date = f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z"
+def _git(path: Path, *arguments: str, number: int = 0, stdin: str | None = None) -> str:
+    date = f"{BEGAN + number % 3600} +0000"
     who = {
         f"GIT_{role}_{part}": value
         for role in ("AUTHOR", "COMMITTER")
@@ -158,7 +204,12 @@ def _git(path: Path, *arguments: str, number: int = 0) -> str:
         "GIT_CONFIG_NOSYSTEM": "1",
     }
     return subprocess.run(
-        ["git", "-C", str(path), *arguments], check=True, env=env, text=True, stdout=subprocess.PIPE
+        ["git", "-C", str(path), *arguments],
+        check=True,
+        env=env,
+        text=True,
+        input=stdin,
+        stdout=subprocess.PIPE,
     ).stdout.strip()
 
 
