@@ -30,7 +30,7 @@ class Family:
     testboxes: int = 1
     min_effect_pct: float = 1.0
     costs: Costs = field(default_factory=Costs)
-    quick: int = 6  # worlds in the quick form
+    quick: int = 2  # worlds in `make test`
     full: int = 200
 
 
@@ -123,7 +123,7 @@ EMULATED: dict[str, Any] = {
 
 FAMILIES = [
     Family(name="run 2 %", make=world(**RUN)),
-    Family(name="run 2 %, 0.5..2 x its spread", make=world(sizes=(0.012, 0.04), **RUN), quick=2),
+    Family(name="run 2 %, 0.5..2 x its spread", make=world(sizes=(0.012, 0.04), **RUN)),
     Family(name="run 2 % + boot 2 %", make=world(**BOOT)),
     Family(name="the same, 3 runs a boot", make=world(**{**BOOT, "runs": 3})),
     Family(
@@ -143,11 +143,11 @@ FAMILIES = [
     Family(name="30 % of boots 4 sd low", make=world(bimodal=0.3, **RUN)),
     Family(name="30 % of boots 8 sd low", make=world(bimodal=0.3, apart=8.0, **RUN)),
     Family(name="40 % of boots 5 sd high", make=world(bimodal=0.4, apart=-5.0, **RUN)),
-    Family(name="45 % of boots 3 sd low", make=world(bimodal=0.45, apart=3.0, **RUN), quick=3),
+    Family(name="45 % of boots 3 sd low", make=world(bimodal=0.45, apart=3.0, **RUN)),
     Family(name="layout 0.5 %", make=world(layout_noise=0.005, **RUN), layouts=True),
     Family(name="layout 1 %", make=world(layout_noise=0.01, **RUN), layouts=True),
-    Family(name="layout 1 %, no rebuilds", make=world(layout_noise=0.01, **RUN), quick=3),
-    Family(name="layout 2 %", make=world(layout_noise=0.02, **RUN), layouts=True, quick=4),
+    Family(name="layout 1 %, no rebuilds", make=world(layout_noise=0.01, **RUN)),
+    Family(name="layout 2 %", make=world(layout_noise=0.02, **RUN), layouts=True),
     Family(
         name="layout 1 %, told 0.3 %",
         make=world(layout_noise=0.01, **RUN),
@@ -160,22 +160,22 @@ FAMILIES = [
         layouts=True,
         quick=1,
     ),
-    Family(name="drift 2 %, an hour", make=world(drift=0.02, **RUN), quick=4),
-    Family(name="drift 2 %, not told", make=world(drift=0.02, **RUN), told_days=False, quick=3),
-    Family(name="drift 2 %, history", make=world(drift=0.02, **RUN), history=True, quick=4),
-    Family(name="days differ by 2 %", make=world(day_noise=0.02, **BOOT), history=True, quick=4),
-    Family(name="creep of 10 % a day", make=world(creep=-0.1, **RUN), quick=4),
+    Family(name="drift 2 %, an hour", make=world(drift=0.02, **RUN)),
+    Family(name="drift 2 %, not told", make=world(drift=0.02, **RUN), told_days=False),
+    Family(name="drift 2 %, history", make=world(drift=0.02, **RUN), history=True),
+    Family(name="days differ by 2 %", make=world(day_noise=0.02, **BOOT), history=True),
+    Family(name="creep of 10 % a day", make=world(creep=-0.1, **RUN)),
     Family(name="10 % unbuildable", make=world(unbuildable=0.1, **RUN)),
     Family(name="30 % unbootable in blocks of 4", make=world(unbootable=0.3, block=4, **RUN)),
     Family(name="a third of boots fail", make=world(boot_failure_rate=0.3, **RUN)),
     Family(name="two culprits", make=world(steps=2, **RUN)),
-    Family(name="three culprits", make=world(steps=3, commits=(3, 120), **RUN), quick=3),
+    Family(name="three culprits", make=world(steps=3, commits=(3, 120), **RUN)),
     Family(
         name="broken and half repaired",
         make=world(steps=2, at="repaired", sizes=(0.08, 0.2), **RUN),
     ),
-    Family(name="no culprit", make=world(steps=0, **RUN), quick=3),
-    Family(name="no culprit, run + boot", make=world(steps=0, **BOOT), quick=2, min_effect_pct=2.0),
+    Family(name="no culprit", make=world(steps=0, **RUN)),
+    Family(name="no culprit, run + boot", make=world(steps=0, **BOOT), min_effect_pct=2.0),
     Family(name="first commit", make=world(at="first", **RUN)),
     Family(name="last commit", make=world(at="last", **RUN)),
     Family(name="one or two commits", make=world(commits=(1, 2), **BOOT)),
@@ -202,7 +202,6 @@ FAMILIES = [
         name="all troubles",
         make=world(steps=2, layout_noise=0.01, drift=0.02, unbootable=0.1, **RUN),
         layouts=True,
-        quick=3,
     ),
 ]
 FAMILIES += [

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.amount import ALL
 from tests.calibration import compose
 from tests.calibration.compose import Judged, draw, first_seed, group, line, worst
 from tests.calibration.known import figures, got_worse, known, mended
@@ -21,9 +22,8 @@ from tests.calibration.score import claims, too_sure
 
 FALSE_ALARM = 1e-6
 KNOWN = known()["ingredients"]
-# As many worlds as there is time for beside the other half of `make calibrate`;
-# on a busy host fewer.
-WORLDS, SECONDS = 250, 220.0
+# Processor seconds.
+WORLDS, SECONDS = (1000, 3600.0) if ALL else (250, 60.0)
 
 
 @pytest.fixture(scope="module")
