@@ -194,10 +194,10 @@ def test_what_says_that_cmd_is_at_fault_stops_and_can_be_resumed(bench: Bench, w
 
 def test_a_cmd_that_never_ends_is_ended_with_all_that_it_started(bench: Bench) -> None:
     command = bench.says(lambda i: "sleep 100 & sleep 100" if i == 6 else step_at(6)(i))
-    facts = bench.facts(command, "--timeout", "0.3")
+    facts = bench.facts(command, "--timeout", "5")
     assert facts["status"] == "credible_set"
     assert {m["commit"] for m in facts["members"]} == {bench.ids[6], bench.ids[7]}
-    assert "did not end within 0.3 s" in facts["reason"]
+    assert "did not end within 5 s" in facts["reason"]
     assert marked(bench) == []
 
 

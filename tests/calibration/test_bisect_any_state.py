@@ -1,5 +1,5 @@
 """No state makes `step` raise. States are drawn at random, sensible or not; `STATES=100000
-pytest tests/unit/test_bisect_any_state.py` is the long form. Each is repeatable by its seed:
+pytest tests/calibration/test_bisect_any_state.py` is the long form. Each is repeatable by its seed:
 `STATES=1 FIRST=SEED`."""
 
 from __future__ import annotations
