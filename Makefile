@@ -10,7 +10,7 @@ BUSY := $(shell nproc)
 # heartbeats and timeouts.
 WAITING := $(shell expr $$(nproc) + 1)
 STAGE := @.ci/stage
-# Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
+# Without cached bytecode each process would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lint quick affected shuffle browser test-db test-boot calibrate test-e2e test-lab test test-all stages demo seeds golden wheel conformance dashboards lock base-kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,11 @@ from hypothesis import HealthCheck, settings
 import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread
 from tests.amount import examples
 from tests.times import Times
+
+# Tests start hundreds of processes, and each would compile all it imports; pytest itself would
+# rewrite the assertions of every file again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A busy machine fails no property: an example may take any time.
 settings.register_profile(
