@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.reproduce import TableKit, members
+from swingbot.core.reproduce import Kit, members
 from swingbot.service import limits
 from swingbot_worker.rootfs import contents, cpio
 from tests import builders as make
@@ -26,10 +26,8 @@ QEMU = ["qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd"]
 
 
 class World(KitService):
-    def kit(self, id: str, **more: Any) -> TableKit:
-        kit = self.made.kit(id, **more)
-        assert isinstance(kit, TableKit)
-        return kit
+    def kit(self, id: str, **more: Any) -> Kit:
+        return self.made.kit(id, **more)
 
     def execute(self, text: str, **values: Any) -> None:
         self.conn.execute(sa.text(text), values)

@@ -24,8 +24,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
 from swingbot.core.text.numbers import count
 from swingbot.service.ports import GitError
-from swingbot.service.report.pack_reproduction import pack
-from swingbot.service.report.pack_table import pack_table
+from swingbot.service.report.pack_kit import pack_kit
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine
 
@@ -51,7 +50,7 @@ class IncompleteReproduction(Exception):
 
 
 class LocalReproductionSources:
-    """Implements `swingbot.service.report.pack_table.TableSources` on this machine's data."""
+    """Implements `swingbot.service.report.kit_parts.KitSources` on this machine's data."""
 
     def __init__(self, conn: Connection, artifacts: ArtifactDirectory, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
@@ -118,7 +117,7 @@ class Reproductions:
     def kit(self, id: str, *, kernels: bool = True, testbox: str | None = None) -> Kit:
         """Collect the kit for the boots behind `id`, a report, comparison or experiment.
 
-        `testbox` selects one testbox of a comparison or experiment. Raises BadId, NotFound.
+        `testbox` selects one of its testboxes. Raises BadId, NotFound.
         """
         kind, _ = ids.read(id)
         if kind not in KINDS:
@@ -127,16 +126,9 @@ class Reproductions:
                 f"{id!r} is the id of {article} {kind};"
                 " give the id of a report, comparison or experiment"
             )
-        if kind == "report" and testbox is not None:
-            raise NotFound(
-                f"{id} is a report; its kit uses the testbox of the headline, so no testbox can be"
-                " chosen"
-            )
         with self._engine.connect() as conn:
             sources = LocalReproductionSources(conn, self._artifacts, self._settings)
-            if kind == "report":
-                return pack(sources, id, kernels=kernels)
-            return pack_table(sources, id, kernels=kernels, testbox=testbox)
+            return pack_kit(sources, id, kernels=kernels, testbox=testbox)
 
     def write(self, kit: Kit, target: Path) -> int:
         """Write the tarball atomically; return its size in bytes. Raises OSError, ArtifactError."""

@@ -9,7 +9,7 @@ import click
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
-from swingbot.core.reproduce import boot_ids, kind_of, members
+from swingbot.core.reproduce import boot_ids, members
 
 
 @click.command()
@@ -83,7 +83,7 @@ def reproduce(
         files = [member.path for member in members(kit)]
         say_json(
             {
-                kind_of(kit): kit.id,
+                kit.kind: kit.id,
                 "out": str(out),
                 "size": size,
                 "boots": boots,

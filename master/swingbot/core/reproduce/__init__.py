@@ -15,11 +15,8 @@ from swingbot.core.reproduce.kit import (
     KitRun,
     KitText,
     ReportedChange,
-    ReportKit,
     Row,
-    TableKit,
     boot_ids,
-    kind_of,
 )
 from swingbot.core.reproduce.kit_members import members
 
@@ -35,11 +32,8 @@ __all__ = [
     "KitRootfs",
     "KitRun",
     "KitText",
-    "ReportKit",
     "ReportedChange",
     "Row",
-    "TableKit",
     "boot_ids",
-    "kind_of",
     "members",
 ]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from swingbot.core.reproduce.names import directory_names
 from swingbot_jobs.contract.unit_job import UnitJob
-
-Side = Literal["parent", "commit"]
-SIDES: tuple[Side, Side] = ("parent", "commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +21,7 @@ class KitArtifact:
 class KitKernel:
     """A kernel build; `name` is its directory. Files missing from the artifact store are None."""
 
-    name: str  # of a report: the side
+    name: str
     commit: str
     subject: str
     kconfig: str
@@ -113,70 +109,6 @@ class KitMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
-    """Facts common to all kits.
-
-    `id` names the report, comparison or experiment; `created_at` is its time (ISO 8601).
-    `missing` lists in words what is no longer available, `notes` what was left out on purpose.
-    """
-
-    id: str
-    created_at: str
-    page: str
-    tree: str
-    url: str
-    branch: str
-    testbox: str
-    label: str
-    qemu_version: str
-    boots: Sequence[KitBoot]
-    json: str
-    missing: Sequence[str] = ()
-    notes: Sequence[str] = field(default_factory=tuple)
-
-    @property
-    def directory(self) -> str:
-        """The one directory that the tarball unpacks to."""
-        return f"swingbot-{self.id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportKit(Kit):
-    """Kit of one report: boots of its culprit and of the parent.
-
-    `job` is the archive appended to the root file system; `programs` are the files of the job's
-    programs by path below `job/`. `change_pct` is the change that the report prints, in percent.
-    """
-
-    subject: str
-    mail: str
-    unit_job: UnitJob  # the headline's
-    unit_jobs: Sequence[UnitJob]
-    metric: str
-    unit: str
-    better: str | None
-    change_pct: float | None
-    interval_pct: tuple[float, float] | None
-    kernels: Mapping[Side, KitKernel]
-    rootfs: KitRootfs | None
-    job: KitArtifact | None
-    programs: Mapping[str, bytes]
-    patch: bytes | None
-    no_patch: str = ""
-
-    @property
-    def virtual(self) -> bool:
-        """Whether QEMU can repeat the boots with the files of the kit."""
-        return (
-            bool(self.boots)
-            and all(boot.qemu for boot in self.boots)
-            and self.rootfs is not None
-            and self.rootfs.archive is not None
-            and self.job is not None
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A row of a table: a kernel with the name that all tables, pages and files use.
 
@@ -257,18 +189,36 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableKit(Kit):
-    """Kit of a comparison or experiment on one testbox; `others` are its other testboxes.
+class Kit:
+    """Facts of a table on one testbox, or of the boots of a report's culprit and its parent.
 
-    `boots` are in the order in which to repeat them, `rows` in the order of the table.
+    `id` names the report, comparison or experiment, `kind` is the word of its page's address;
+    `created_at` is its time (ISO 8601), `json` what programs read of it. `boots` are in the order
+    in which to repeat them, `rows` in the order of the table. `others` are its other testboxes.
+    `missing` lists in words what is no longer available, `notes` what was left out on purpose.
     """
 
-    kind: str  # word of the page's address
+    id: str
+    kind: str
+    created_at: str
+    page: str
+    tree: str
+    url: str
+    branch: str
+    testbox: str
+    label: str
     others: Sequence[str]
     chosen: bool  # whether the testbox was requested
+    qemu_version: str
     rows: Sequence[Row]
+    boots: Sequence[KitBoot]
     payloads: Sequence[KitPayload]
     headlines: Sequence[Headline]
+    json: str
+    subject: str = ""  # of a report's mail
+    mail: str = ""
+    missing: Sequence[str] = ()
+    notes: Sequence[str] = field(default_factory=tuple)
 
     @property
     def directory(self) -> str:
@@ -284,11 +234,6 @@ class TableKit(Kit):
             and all(boot.qemu for boot in self.boots)
             and all(payload.bootable for payload in self.payloads)
         )
-
-
-def kind_of(kit: Kit) -> str:
-    """Return the kind of kit: `report`, `comparison` or `experiment`."""
-    return kit.kind if isinstance(kit, TableKit) else "report"
 
 
 def boot_ids(kit: Kit) -> list[str]:

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from swingbot.core.reproduce import lkp_job, readme, scripts, table_readme, table_scripts, tables
+from swingbot.core.reproduce import lkp_job, readme, scripts, tables
 from swingbot.core.reproduce.kit import (
-    SIDES,
     Kit,
     KitArtifact,
     KitBoot,
@@ -17,19 +16,13 @@ from swingbot.core.reproduce.kit import (
     KitPayload,
     KitRootfs,
     KitText,
-    ReportKit,
-    TableKit,
 )
 from swingbot.core.reproduce.names import directory_names
 
 
 def members(kit: Kit) -> list[KitMember]:
     """Return all files sorted by path, followed by `SHA256SUMS`."""
-    if isinstance(kit, ReportKit):
-        files = sorted(_of_report(kit), key=lambda member: member.path)
-    else:
-        assert isinstance(kit, TableKit)
-        files = _once(sorted(_of_table(kit), key=lambda member: member.path))
+    files = _once(sorted(_files(kit), key=lambda member: member.path))
     sums = "".join(f"{_sha256(member)}  {member.path}\n" for member in files)
     return [*files, _text("SHA256SUMS", sums)]
 
@@ -60,32 +53,13 @@ def _text(path: str, text: str | bytes, *, executable: bool = False) -> KitMembe
     return KitMember(path=path, content=KitText(content=content, executable=executable))
 
 
-def _of_report(kit: ReportKit) -> Iterator[KitMember]:
+def _files(kit: Kit) -> Iterator[KitMember]:
     yield _text("README", readme.readme(kit))
-    yield _text("mail.txt", kit.mail)
-    yield _text("report.json", kit.json)
+    yield _text(f"{kit.kind}.json", kit.json)
+    if kit.mail:
+        yield _text("mail.txt", kit.mail)
     yield _text("reproduce.sh", scripts.reproduce(kit), executable=True)
     yield _text("build.sh", scripts.build(kit), executable=True)
-    yield _text("numbers.tsv", tables.numbers(kit.boots))
-    yield _text("boots.tsv", boots(kit))
-    yield _text("job.yaml", lkp_job.text(kit.unit_job))
-    if kit.patch is not None:
-        yield _text("kernels/culprit.patch", kit.patch)
-    for side in SIDES:
-        yield from _kernel(kit.kernels[side])
-    if kit.rootfs is not None:
-        yield from _rootfs(kit.rootfs, "rootfs")
-    if kit.job is not None:
-        yield KitMember(path="job/job.cpio", content=kit.job)
-    yield from _programs(kit.programs, "job")
-    yield from _qemu(kit.boots)
-
-
-def _of_table(kit: TableKit) -> Iterator[KitMember]:
-    yield _text("README", table_readme.readme(kit))
-    yield _text(f"{kit.kind}.json", kit.json)
-    yield _text("reproduce.sh", table_scripts.reproduce(kit), executable=True)
-    yield _text("build.sh", table_scripts.build(kit), executable=True)
     yield _text("kernels.tsv", tables.kernels(kit))
     yield _text("boots.tsv", tables.boots(kit))
     yield _text("payloads.tsv", tables.payloads(kit))
@@ -150,10 +124,3 @@ def _rootfs(rootfs: KitRootfs, directory: str) -> Iterator[KitMember]:
             for omitted in rootfs.left_out
         )
         yield _text(f"{directory}/left-out", "".join(lines))
-
-
-def boots(kit: ReportKit) -> str:
-    """Return boots.tsv: id, side, k and duration in seconds, with the sides alternating."""
-    sides: tuple[str, ...] = SIDES
-    ordered = sorted(kit.boots, key=lambda boot: (boot.k, sides.index(boot.kernel), boot.id))
-    return "".join(f"{boot.id}\t{boot.kernel}\t{boot.k}\t{boot.seconds:.0f}\n" for boot in ordered)

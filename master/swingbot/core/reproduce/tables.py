@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from swingbot.core.reproduce.kit import Headline, KitBoot, KitPayload, ReportedChange, Row, TableKit
+from swingbot.core.reproduce.kit import Headline, Kit, KitBoot, KitPayload, ReportedChange, Row
 from swingbot.core.text.plain import clean, columns, cut
 
 NAME_COLUMNS: Final = 28  # for the name of a row in the output of reproduce.sh
@@ -27,7 +27,7 @@ def patch_path(kernel: str, number: int) -> str:
     return f"kernels/{kernel}/{number:04}.patch"
 
 
-def kernels(kit: TableKit) -> str:
+def kernels(kit: Kit) -> str:
     """Return the rows: directory, name, commit, sha256 of the image."""
     return "".join(
         _line(row.kernel.name, title(row), row.kernel.commit, row.kernel.image_sha256)
@@ -40,7 +40,7 @@ def title(row: Row) -> str:
     return clean(row.title) or row.kernel.name
 
 
-def boots(kit: TableKit) -> str:
+def boots(kit: Kit) -> str:
     """Return the boots in order: id, kernel, k, duration in seconds, payload."""
     return "".join(
         _line(boot.id, boot.kernel, str(boot.k), f"{boot.seconds:.0f}", str(boot.payload))
@@ -48,7 +48,7 @@ def boots(kit: TableKit) -> str:
     )
 
 
-def payloads(kit: TableKit) -> str:
+def payloads(kit: Kit) -> str:
     """Return the payloads: number, job directory, directory and sha256 of the root file system."""
     return "".join(
         _line(str(one.number), one.directory, one.rootfs_directory, _whole(one))
@@ -60,7 +60,7 @@ def _whole(payload: KitPayload) -> str:
     return payload.rootfs.whole if payload.rootfs is not None else "unknown"
 
 
-def levels(kit: TableKit) -> str:
+def levels(kit: Kit) -> str:
     """Return the reported tables: a line per row and reference, one line for a row without.
 
     Fields: unit job, metric, unit, better, kernel, its name padded for printing, reported level,
@@ -71,11 +71,11 @@ def levels(kit: TableKit) -> str:
     )
 
 
-def _width(kit: TableKit) -> int:
+def _width(kit: Kit) -> int:
     return max((columns(cut(title(row), NAME_COLUMNS)) for row in kit.rows), default=0)
 
 
-def _levels_of(kit: TableKit, headline: Headline, width: int) -> Iterator[str]:
+def _levels_of(kit: Kit, headline: Headline, width: int) -> Iterator[str]:
     for row in kit.rows:
         name = row.kernel.name
         shown = cut(title(row), NAME_COLUMNS)

@@ -267,7 +267,7 @@ def _sentence(programs: Mapping[str, Program], metric: str) -> str:
 
 def _reproduce(report: str, web: str) -> tuple[str, ...]:
     """Return the commands that unpack and run the kit, which needs only QEMU and a shell
-    (`pack_reproduction`).
+    (`pack_kit`).
     """
     return (
         f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz",

@@ -22,8 +22,8 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][^\s]*")
 
 
-class ReportSources(Protocol):
-    """Sources of facts about a report, its comparison and kernels; each method returns the read
+class KitSources(Protocol):
+    """Sources of facts about a report or a table and its kernels; each method returns the read
     model of the same name.
     """
 
@@ -31,11 +31,18 @@ class ReportSources(Protocol):
     def incident(self, id: str) -> Row: ...
     def table(self, id: str) -> Row: ...
     def boot(self, id: str) -> Row: ...
+    def boot_order(self, id: str) -> Row: ...
     def kernel(self, key: str) -> Row: ...
     def tree(self, name: str) -> Row: ...
     def page(self, id: str) -> str: ...
     def patch(self, commit: str) -> tuple[bytes | None, str]:
         """Return the commit as a mail for `git am`; or None and the reason."""
+        ...
+
+    def first_parents(self, commit: str, most: int) -> Sequence[str]:
+        """Return `commit` and its first-parent ancestors, newest first; empty if it does not
+        exist.
+        """
         ...
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
@@ -51,7 +58,7 @@ class ReportSources(Protocol):
 class Gathering:
     """Collects the files of a kit, and a list of those that are missing."""
 
-    sources: ReportSources
+    sources: KitSources
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

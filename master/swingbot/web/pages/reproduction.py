@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, kind_of, members
+from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, members
 
 from ..http.file_response import stored
 
@@ -89,7 +89,7 @@ def facts(kit: Kit) -> dict[str, Any]:
         for member in members(kit)
     ]
     return {
-        kind_of(kit): kit.id,
+        kit.kind: kit.id,
         "directory": kit.directory,
         "boots": boot_ids(kit),
         "files": files,

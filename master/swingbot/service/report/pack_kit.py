@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from swingbot.core.limits import KIT_COMMITS
 from swingbot.core.model import ids
@@ -15,11 +15,11 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.blocks import block_order
 from swingbot.core.reproduce import (
     Headline,
+    Kit,
     KitBoot,
     KitKernel,
     KitPayload,
     ReportedChange,
-    TableKit,
 )
 from swingbot.core.reproduce import Row as KitRow
 from swingbot.core.reproduce.lineage import Lineage, chain, lineages
@@ -29,7 +29,7 @@ from swingbot.core.table.references import in_words
 from swingbot.core.text.plain import cut
 from swingbot.service import limits
 from swingbot.service.report import kit_parts
-from swingbot.service.report.kit_parts import Gathering, Row
+from swingbot.service.report.kit_parts import Gathering, KitSources, Row
 from swingbot_jobs.contract.unit_job import UnitJob
 
 _OPEN: Final = ("waiting", "running")
@@ -57,16 +57,17 @@ _LASTING: Final = (
     "p",
 )
 
-
-class TableSources(kit_parts.ReportSources, Protocol):
-    """Sources of facts about a table; each method returns the read model of the same name."""
-
-    def boot_order(self, id: str) -> Row: ...
-    def first_parents(self, commit: str, most: int) -> Sequence[str]:
-        """Return `commit` and its first-parent ancestors, newest first; empty if it does not
-        exist.
-        """
-        ...
+# Fields of a report that never change once it is written.
+_LASTING_OF_REPORT: Final = (
+    "id",
+    "incident",
+    "kind",
+    "revision",
+    "message_id",
+    "subject",
+    "created_at",
+    "size",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +104,16 @@ class _ResultTable:
         ]
 
 
-def pack_table(
-    sources: TableSources, id: str, *, kernels: bool = True, testbox: str | None = None
-) -> TableKit:
-    """Return the kit of comparison or experiment `id` on `testbox`; None: the first virtual one.
+def pack_kit(
+    sources: KitSources, id: str, *, kernels: bool = True, testbox: str | None = None
+) -> Kit:
+    """Return the kit of report, comparison or experiment `id` on `testbox`.
 
-    Raises BadId, NotFound; lost files are listed in `missing`.
+    None: that of a report's headline, else the first virtual one. Raises BadId, NotFound; lost
+    files are listed in `missing`.
     """
+    if ids.read(id)[0] == "report":
+        return _pack_report(sources, id, kernels=kernels, testbox=testbox)
     table = _read(sources.table(id))
     if table.model["status"] in _OPEN:
         raise NotFound(
@@ -117,19 +121,52 @@ def pack_table(
             f" `swingbot wait {table.id}` returns when it has ended"
         )
     usual = _usual_testbox(sources, table)
-    chosen = testbox or usual
-    testboxes = _testboxes(table)
-    if chosen not in testboxes:
+    return _kit(Gathering(sources), sources, table, testbox or usual, usual, kernels=kernels)
+
+
+def _pack_report(sources: KitSources, id: str, *, kernels: bool, testbox: str | None) -> Kit:
+    """Return the kit of the boots of the culprit and its parent, with the mail."""
+    report = sources.report(id)
+    if report["incident"] is None:
+        raise NotFound(f"{report['id']} is a {report['kind']}, which has no boots of its own")
+    incident = sources.incident(report["incident"])
+    if not incident["comparison"]:
         raise NotFound(
-            f"{table.id} did not run on {cut(chosen, 80)!r}; it ran on {', '.join(testboxes)}"
+            f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of "
+            "culprit and parent"
         )
-    return _kit(
-        Gathering(sources), sources, table, chosen, is_usual=chosen == usual, kernels=kernels
+    headline = incident["bisection_list"][0]
+    model = sources.table(incident["comparison"])
+    if not any(_runs(part, headline) for part in model["parts"]):
+        raise NotFound(
+            f"{report['id']} cannot be reproduced: {model['id']} has no boots of "
+            f"{headline['unit_job']} on {headline['testbox']}"
+        )
+    table = _read(model, names=("parent", "commit"))
+    usual = headline["testbox"]
+    kit = _kit(Gathering(sources), sources, table, testbox or usual, usual, kernels=kernels)
+    lasting = {key: report[key] for key in _LASTING_OF_REPORT if key in report}
+    return replace(
+        kit,
+        id=report["id"],
+        kind="report",
+        created_at=str(report["created_at"]),
+        page=sources.page(report["id"]),
+        subject=report["subject"],
+        mail=(report["mail"] or report["body"]).replace("\r\n", "\n"),
+        json=json.dumps(lasting, indent=1) + "\n",
     )
 
 
-def _read(model: Row) -> _ResultTable:
-    names = directory_names([arm["name"] for arm in model["arms"]])
+def _runs(part: Row, headline: Row) -> bool:
+    return part["testbox"] == headline["testbox"] and any(
+        job["name"] == headline["unit_job"] for job in part["unit_jobs"]
+    )
+
+
+def _read(model: Row, names: Sequence[str] = ()) -> _ResultTable:
+    """`names` replace those of the arms."""
+    titles = names or [arm["name"] for arm in model["arms"]]
     kind, number = ids.read(model["id"])
     return _ResultTable(
         id=model["id"],
@@ -138,13 +175,13 @@ def _read(model: Row) -> _ResultTable:
         arms=[
             _Arm(
                 arm=arm["arm"],
-                title=arm["name"],
+                title=title,
                 name=name,
                 variant=arm["variant"],
                 trouble=_unbuilt(arm["state"], arm["reason"]),
                 settings=arm["settings"] or {},
             )
-            for arm, name in zip(model["arms"], names, strict=True)
+            for arm, title, name in zip(model["arms"], titles, directory_names(titles), strict=True)
         ],
         boots=model["boot_list"],
         rows=[row | {"words": in_words(row["against"])} for row in model["rows"]],
@@ -163,7 +200,7 @@ def _testboxes(table: _ResultTable) -> list[str]:
     return list(dict.fromkeys(part["testbox"] for part in table.model["parts"]))
 
 
-def _usual_testbox(sources: TableSources, table: _ResultTable) -> str:
+def _usual_testbox(sources: KitSources, table: _ResultTable) -> str:
     """Return the first testbox with boots that QEMU can repeat; else the first with boots, else the
     first.
     """
@@ -177,13 +214,18 @@ def _usual_testbox(sources: TableSources, table: _ResultTable) -> str:
 
 def _kit(
     gathering: Gathering,
-    sources: TableSources,
+    sources: KitSources,
     table: _ResultTable,
     testbox: str,
+    usual: str,
     *,
-    is_usual: bool,
     kernels: bool,
-) -> TableKit:
+) -> Kit:
+    testboxes = _testboxes(table)
+    if testbox not in testboxes:
+        raise NotFound(
+            f"{table.id} did not run on {cut(testbox, 80)!r}; it ran on {', '.join(testboxes)}"
+        )
     parts = [part for part in table.model["parts"] if part["testbox"] == testbox]
     boots, payloads = _boots(gathering, sources, table, testbox, parts)
     if not boots:
@@ -191,7 +233,7 @@ def _kit(
     rows = _with_patches(sources, table, _rows(gathering, sources, table, testbox))
     tree = sources.tree(table.model["tree"])
     facts = [sources.boot(boot.id)["facts"] for boot in boots[:1]]
-    return TableKit(
+    return Kit(
         id=table.id,
         kind=table.kind,
         created_at=str(table.model["created_at"]),
@@ -201,8 +243,8 @@ def _kit(
         branch=tree["branch"],
         testbox=testbox,
         label=parts[0]["label"] or "",
-        others=[name for name in _testboxes(table) if name != testbox],
-        chosen=not is_usual,
+        others=[name for name in testboxes if name != testbox],
+        chosen=testbox != usual,
         qemu_version=next(
             (str(one["qemu_version"]) for one in facts if one.get("qemu_version")), "unknown"
         ),
@@ -221,7 +263,7 @@ def _kit(
 
 def _boots(
     gathering: Gathering,
-    sources: TableSources,
+    sources: KitSources,
     table: _ResultTable,
     testbox: str,
     parts: Sequence[Row],
@@ -277,7 +319,7 @@ def _payload_key(row: Row) -> _Key:
 
 
 def _payloads(
-    gathering: Gathering, sources: TableSources, keys: Sequence[_Key], known: Mapping[str, Row]
+    gathering: Gathering, sources: KitSources, keys: Sequence[_Key], known: Mapping[str, Row]
 ) -> list[KitPayload]:
     """Return one payload per distinct job; jobs with the same root file system share it."""
     first: dict[str | None, KitPayload] = {}
@@ -304,7 +346,7 @@ def _payloads(
 
 
 def _rows(
-    gathering: Gathering, sources: TableSources, table: _ResultTable, testbox: str
+    gathering: Gathering, sources: KitSources, table: _ResultTable, testbox: str
 ) -> list[KitRow]:
     rows = []
     for arm in table.arms:
@@ -390,9 +432,7 @@ def _without_images(gathering: Gathering, rows: Sequence[KitRow]) -> list[KitRow
 # --- patches
 
 
-def _with_patches(
-    sources: TableSources, table: _ResultTable, rows: Sequence[KitRow]
-) -> list[KitRow]:
+def _with_patches(sources: KitSources, table: _ResultTable, rows: Sequence[KitRow]) -> list[KitRow]:
     commits = list(dict.fromkeys(row.kernel.commit for row in rows))
     parents = {commit: sources.first_parents(commit, KIT_COMMITS + 1) for commit in commits}
     lineages_ = lineages({commit: below or [commit] for commit, below in parents.items()})
@@ -438,7 +478,7 @@ def _why(row: KitRow, reasons: Mapping[str, str], parents: Mapping[str, Sequence
 
 
 def _patches(
-    sources: TableSources, wanted: Mapping[str, Lineage]
+    sources: KitSources, wanted: Mapping[str, Lineage]
 ) -> tuple[dict[str, list[bytes]], dict[str, str]]:
     """Return the patches of each complete lineage, and the reason for each of the others."""
     patches: dict[str, list[bytes]] = {}
