@@ -28,9 +28,7 @@ from tests.unit.test_experiment_kernels import CHANGES, World, a_tree
 
 PRODUCT = Path(__file__).parents[2]
 # Files that lead from an id to its page.
-ADDRESSES = {"ids.py", "search.py", "kinds.py", "reproduction.py"}
-# Files of what is still read and printed in two ways.
-TWICE = {"inspection.py", "requests.py", "sheets.py", "pack_table.py", "raw.py", "tables.py"}
+ADDRESSES = {"ids.py", "search.py", "kinds.py", "reproduction.py", "tables.py"}
 
 
 @pytest.fixture
@@ -296,7 +294,7 @@ def test_nothing_asks_whether_a_table_is_a_comparison_or_an_experiment() -> None
         f"{path.relative_to(PRODUCT)}: {line.strip()}"
         for root in ("master/swingbot", "db/swingbot_db")
         for path in sorted((PRODUCT / root).rglob("*.py"))
-        if path.name not in ADDRESSES | TWICE
+        if path.name not in ADDRESSES
         for line in path.read_text().splitlines()
         if asks.search(line)
     ]

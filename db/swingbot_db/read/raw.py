@@ -87,7 +87,7 @@ Reading = Callable[[], AbstractContextManager[sa.Connection]]  # opens a connect
 def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     """Map each boot id to its role in this request: its side, or its place in the range."""
     roles: dict[str, list[str]] = {}
-    if kind in ("comparison", "experiment"):
+    if kind in ids.TABLES:
         document = table(conn, id)
         names = {arm["arm"]: arm["name"] for arm in document["arms"]}
         for row in document["boot_list"]:

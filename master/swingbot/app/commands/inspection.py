@@ -17,7 +17,7 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.commands.sheets import TABLES, printed
+from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.core.model import ids
 from swingbot.core.report.table.formats import FORMS
@@ -176,13 +176,13 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
         raise RequestError(f"{id_} cannot be shown; use `swingbot tree list` to see trees")
     with session.reading() as conn:
         facts = _SHOWN[kind](conn, id_)
-        if kind in TABLES:
+        if kind in ids.TABLES:
             store = ArtifactDirectory(session.settings.artifacts)
             facts["kernel_changes"] = kernel_changes(read, store.open, conn, facts)
             sheet = sheet_of(read, store.open, conn, facts)
     if json_:
         say_json(facts)
-    elif kind in TABLES:
+    elif kind in ids.TABLES:
         changes = facts["kernel_changes"]
         click.echo(text.table_of_kernels(sheet, changes, counters=counters), nl=False)
     elif kind == "bisection":

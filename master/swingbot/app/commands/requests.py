@@ -20,7 +20,6 @@ from swingbot.app.commands.context import (
     read_overrides,
     say_json,
 )
-from swingbot.app.commands.sheets import TABLES
 from swingbot.core.model import ids
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
@@ -229,7 +228,7 @@ def answer(
 
 def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Callable[[Any], str]]:
     kind, _ = ids.read(id_)
-    if kind in TABLES:
+    if kind in ids.TABLES:
         return read.table, lambda facts: _tables(session, facts)
     if kind == "bisection":
         return read.bisection, text.bisection

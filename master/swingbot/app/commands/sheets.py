@@ -11,8 +11,6 @@ from swingbot.service.report.table_sheet import sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
 
-TABLES = ("comparison", "experiment")
-
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: Open) -> str:
     """Format the numbers of `id_` as `form`, one of FORMS. Raises RequestError."""
@@ -30,12 +28,12 @@ def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> She
     culprit.
     """
     kind, _ = ids.read(id_)
-    if kind not in (*TABLES, "bisection", "incident", "report"):
+    if kind not in (*ids.TABLES, "bisection", "incident", "report"):
         raise RequestError(
             f"{id_} has no numbers; give a comparison (c5), experiment (e6), bisection (b2),"
             " incident (i1) or report (r4)"
         )
-    table = id_ if kind in TABLES else _table_behind(conn, kind, id_)
+    table = id_ if kind in ids.TABLES else _table_behind(conn, kind, id_)
     if table is None:
         return _of_bisection(conn, id_)
     document = read.table(conn, table)

@@ -17,7 +17,7 @@ from ..http.csv_attachment import csv_attachment
 from ..ports import Connection, Engine
 
 Printed = Callable[[Connection, str, str], str]
-_KINDS: Final = ("comparison", "experiment", "bisection", "incident", "report")
+_KINDS: Final = (*ids.TABLES, "bisection", "incident", "report")
 
 
 def routes(engine: Engine, printed: Printed, forms: Collection[str]) -> list[Route]:
