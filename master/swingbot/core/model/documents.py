@@ -23,6 +23,7 @@ class UnitJob(TypedDict):
     demand: NotRequired[dict[str, Any]]  # facts that it demands
     compare_fact: NotRequired[list[str]]  # facts that are compared on purpose
     functions: NotRequired[list[str]]  # functions whose calls are counted
+    events: NotRequired[list[str]]  # events that are counted in place of the usual ones
     cmdline: NotRequired[str]  # words that it puts on the command line
     sysctl: NotRequired[dict[str, Any]]  # sysctls that it sets
 
