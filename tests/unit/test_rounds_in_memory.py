@@ -286,8 +286,8 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
     number = compared(memory, world(memory))
     tick(memory.lab)
     assert len(memory.store.db.attempts) == 2
-    assert cancel_table(memory.lab, f"c{number}")
-    assert not cancel_table(memory.lab, f"c{number}")
+    assert cancel_table(memory.lab.transaction, f"c{number}")
+    assert not cancel_table(memory.lab.transaction, f"c{number}")
     tick(memory.lab)
     tick(memory.lab)
     assert comparison_of(memory, number).status == "cancelled"
@@ -296,7 +296,7 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
         assert tx.attempts.leased() == set()
         assert tx.attempts.in_state("running") == []
     with pytest.raises(RequestError, match="^comparison c99 does not exist"):
-        cancel_table(memory.lab, "c99")
+        cancel_table(memory.lab.transaction, "c99")
 
 
 def test_two_requests_share_the_boots_of_a_repeatable_testbox() -> None:

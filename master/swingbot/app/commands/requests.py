@@ -189,7 +189,7 @@ def cancel(session: CommandContext, id_: str) -> None:
     """
     kind, number = ids.read(id_)
     if kind in ids.TABLES:
-        done = cancel_table(session.lab, id_)
+        done = cancel_table(session.lab.transaction, id_)
     elif kind == "bisection":
         done = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
     else:

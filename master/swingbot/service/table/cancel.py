@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from swingbot.service.ports import Lab
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.find_existing import table_with
 
 
-def cancel_table(lab: Lab, id: str) -> bool:
+def cancel_table(transaction: OpenTransaction, id: str) -> bool:
     """Cancel the table `id`.
 
     Returns False if it had already ended. Raises RequestError if it does not exist.
     """
-    with lab.transaction("cancel table") as tx:
-        table = table_with(tx, id)
+    with transaction("cancel table") as tx:
+        table = table_with(tx.comparisons, id)
         tx.comparisons.set_status(table.id, "cancelled", "cancelled by hand")
         return table.open

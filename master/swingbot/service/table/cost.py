@@ -8,12 +8,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_of
-from swingbot.core.stats.looks import Look
 from swingbot.core.table.references import references_of
 from swingbot.service.kernel.foresee_builds import build_seconds
-from swingbot.service.ports import Lab, Transaction
-from swingbot.service.table.detectable_effects import DetectableEffect, detectable_effects
+from swingbot.service.ports import Git, LabSettings
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.table.detectable_effects import DetectableEffect
+from swingbot_jobs.testbox.definition import Testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class TableCost:
     unbuilt: Mapping[str, str]  # rows whose kernels do not build, and why
     identical: Sequence[Sequence[str]]  # groups of rows with identical images
     testboxes: Sequence[TestboxCost]
-    resolves: Sequence[DetectableEffect]
+    resolves: Sequence[DetectableEffect] = ()
 
     @property
     def boots(self) -> int:
@@ -73,33 +76,40 @@ class TableCost:
 
 
 def cost_of(
-    lab: Lab, tx: Transaction, new: NewComparison, variants: Sequence[Variant]
+    git: Git,
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    builds: KernelBuilds,
+    boots: Boots,
+    new: NewComparison,
+    variants: Sequence[Variant],
 ) -> TableCost:
-    """Return the cost of `new`, whose arms have the kernels `variants`."""
+    """Return the cost of `new`, whose arms have the kernels `variants`; `resolves` is empty."""
     keys = list(dict.fromkeys(variant.build_key for variant in variants))
-    builds = tx.builds.by_key(keys)
-    missing = {v.build_key: v for v in variants if v.build_key not in builds}
+    built = builds.by_key(keys)
+    missing = {v.build_key: v for v in variants if v.build_key not in built}
     return TableCost(
         kernels=len(keys),
         builds=len(missing),
-        build_seconds=sum(build_seconds(lab.tools.git, tx.builds, list(missing.values()))),
+        build_seconds=sum(build_seconds(git, builds, list(missing.values()))),
         unbuilt={
             arm.name: build.trouble
             for arm, variant in zip(new.arms, variants, strict=True)
-            if (build := builds.get(variant.build_key)) and build.image_sha256 is None
+            if (build := built.get(variant.build_key)) and build.image_sha256 is None
         },
-        identical=_identical(new, variants, builds),
+        identical=_identical(new, variants, built),
         testboxes=[
-            _of_part(lab, tx, new, variants, builds, testbox, spec) for testbox, spec in new.parts
+            _of_part(
+                boots,
+                new,
+                variants,
+                built,
+                testboxes.known(testbox),
+                spec,
+                settings.deadline_boot,
+            )
+            for testbox, spec in new.parts
         ],
-        resolves=detectable_effects(
-            lab,
-            tx,
-            new.parts,
-            new.boots,
-            widest_family(new),
-            share=Look(stated=new.looks_stated).share,
-        ),
     )
 
 
@@ -122,15 +132,15 @@ def _identical(
 
 
 def _of_part(
-    lab: Lab,
-    tx: Transaction,
+    boots: Boots,
     new: NewComparison,
     variants: Sequence[Variant],
     builds: Mapping[str, KernelBuild],
-    testbox: str,
+    testbox: Testbox,
     spec: str,
+    deadline: float,
 ) -> TestboxCost:
-    definition = lab.catalogue.testboxes.known(testbox)
+    """Return the cost of one testbox; before its first boot each takes until the `deadline` (s)."""
     needed: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
     known = 0
     for arm, variant in zip(new.arms, variants, strict=True):
@@ -142,17 +152,17 @@ def _of_part(
         if (kernel, own) in needed:
             continue
         existing = 0
-        if image is not None and definition.repeatable:
+        if image is not None and testbox.repeatable:
             numbers = BootNumbers(range(new.first_k, new.first_k + new.boots), new.purpose)
-            existing = len(tx.boots.find(image, testbox, own, series_of(definition, ""), numbers))
+            existing = len(boots.find(image, testbox.name, own, series_of(testbox, ""), numbers))
         needed[kernel, own] = new.boots - existing
         known += existing
-    usual = tx.boots.seconds(testbox, spec)
-    boots = sum(needed.values())
+    usual = boots.seconds(testbox.name, spec)
+    number = sum(needed.values())
     return TestboxCost(
-        testbox=testbox,
-        boots=boots,
+        testbox=testbox.name,
+        boots=number,
         known=known,
-        seconds=boots * (lab.settings.deadline_boot if usual is None else usual),
-        at_most=usual is None and boots > 0,
+        seconds=number * (deadline if usual is None else usual),
+        at_most=usual is None and number > 0,
     )

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.model.noise import NoiseRecord
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
 from swingbot.core.thresholds import VERDICT_ALPHA
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue
+from swingbot.service.ports.noise import Noise
+from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
 
@@ -55,8 +58,9 @@ class _Table:
 
 
 def detectable_effects(
-    lab: Lab,
-    tx: Transaction,
+    catalogue: Catalogue,
+    specs: Specs,
+    noise: Noise,
     parts: Sequence[tuple[str, str]],
     boots: int,
     pairs: Pairs = ONE_PAIR,
@@ -69,13 +73,14 @@ def detectable_effects(
     effects: list[DetectableEffect] = []
     table = _Table(boots=boots, pairs=pairs, share=share)
     for testbox, spec in parts:
-        for job in tx.specs.get(spec):
-            metrics = lab.catalogue.programs[job.program].metrics.values()
+        for job in specs.get(spec):
+            metrics = catalogue.programs[job.program].metrics.values()
             known = [
                 seen
                 for metric in metrics
                 if metric.headline
-                and (seen := _of_metric(lab, tx, testbox, job, metric, table)) is not None
+                and (seen := _of_metric(catalogue.testboxes, noise, testbox, job, metric, table))
+                is not None
             ]
             unknown = DetectableEffect(
                 testbox=testbox,
@@ -89,21 +94,21 @@ def detectable_effects(
 
 
 def _of_metric(
-    lab: Lab,
-    tx: Transaction,
+    testboxes: KnownTestboxes,
+    noise: Noise,
     testbox: str,
     job: UnitJob,
     metric: Metric,
     table: _Table,
 ) -> DetectableEffect | None:
     """Return the detectable effect of one metric; None without a noise record."""
-    record = tx.noise.get(testbox, job.name, metric.name)
-    definition = lab.catalogue.testboxes.known(testbox)
+    record = noise.get(testbox, job.name, metric.name)
+    definition = testboxes.known(testbox)
     rule = rule_of(definition, metric, job, record)
     spread = _spread(record, definition.repeatable)
     if record is None or spread is None:
         return None
-    noise = KnownNoise(
+    spreads = KnownNoise(
         run=0.0,
         boot=spread[0],
         df=spread[1],
@@ -111,7 +116,7 @@ def _of_metric(
         sd_at_most=rule.sd_at_most,
     )
     resolution: Resolution = plan_family(
-        noise,
+        spreads,
         1,
         table.boots,
         definition.repeatable,

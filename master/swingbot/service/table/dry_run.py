@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Transaction
+from swingbot.service.ports.transaction import OpenTransaction
 
 T = TypeVar("T")
 
@@ -14,14 +15,14 @@ class _RollBack(Exception):
     """Ends the transaction without a commit."""
 
 
-def rehearse(lab: Lab, name: str, run: Callable[[Transaction], T]) -> T:
+def rehearse(transaction: OpenTransaction, name: str, run: Callable[[Transaction], T]) -> T:
     """Return the result of `run` in a transaction that is rolled back.
 
     Its exceptions are passed on.
     """
     results: list[T] = []
     try:
-        with lab.transaction(name) as tx:
+        with transaction(name) as tx:
             results.append(run(tx))
             raise _RollBack
     except _RollBack:

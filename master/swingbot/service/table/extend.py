@@ -12,12 +12,16 @@ from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import trust_in, variant_of
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, RequestError, Transaction
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
 from swingbot.service.table.cost import TableCost, cost_of, widest_family
 from swingbot.service.table.detectable_effects import detectable_effects
 from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.kernels import NamedKernel, kernels_named
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,11 @@ class Extension:
 
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
     """Return the plan and cost of an extension. Nothing is recorded. Raises RequestError."""
-    return rehearse(lab, "plan extension", lambda tx: _planned(lab, tx, request))
+    return rehearse(
+        lab.transaction,
+        "plan extension",
+        lambda tx: _planned(lab.tools.git, lab.catalogue, lab.settings, tx, request),
+    )
 
 
 def extend(lab: Lab, request: ExtensionRequest) -> Extension:
@@ -53,61 +61,72 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     boots of another day. Raises RequestError.
     """
     with lab.transaction("extend") as tx:
-        planned = _planned(lab, tx, request)
-        number = table_with(tx, request.id).id
+        planned = _planned(lab.tools.git, lab.catalogue, lab.settings, tx, request)
+        number = table_with(tx.comparisons, request.id).id
         tx.comparisons.reopen(number, planned.boots, planned.added)
         return planned
 
 
-def _planned(lab: Lab, tx: Transaction, request: ExtensionRequest) -> Extension:
-    comparison = _extendable(tx, request.id)
+def _planned(
+    git: Git,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    request: ExtensionRequest,
+) -> Extension:
+    comparison = _extendable(tx.comparisons, request.id)
     total = comparison.boots + request.boots
     if not request.boots >= 1 or total > TABLE_BOOTS:
         raise RequestError(
             f"it has {comparison.boots} boots per row; at most {TABLE_BOOTS} are allowed,"
             f" so give 1 to {TABLE_BOOTS - comparison.boots} more"
         )
-    added = _arms(lab, tx, comparison, request.rows, request.vouched)
+    added = _arms(
+        git, catalogue.kconfigs, tx.trees, tx.variants, comparison, request.rows, request.vouched
+    )
     look = Look(
         number=comparison.looks + (comparison.status == "done"), stated=comparison.looks_stated
     )
     arms = [*comparison.arms, *added]
+    blocks = _blocks(comparison, arms, request.boots)
+    cost = cost_of(
+        git,
+        catalogue.testboxes,
+        settings,
+        tx.builds,
+        tx.boots,
+        blocks,
+        [tx.variants.get(arm.variant) for arm in arms],
+    )
+    family = widest_family(blocks)
+    effects = detectable_effects(
+        catalogue, tx.specs, tx.noise, blocks.parts, total, family, share=look.share
+    )
     return Extension(
         boots=total,
         added=added,
         rows=len(arms),
         look=look,
-        cost=_cost(lab, tx, comparison, arms, total, look),
+        cost=replace(cost, resolves=effects),
     )
 
 
-def _cost(
-    lab: Lab,
-    tx: Transaction,
-    comparison: Comparison,
-    arms: Sequence[Arm],
-    total: int,
-    look: Look,
-) -> TableCost:
-    """Return the cost of the additional boots, and what all boots together resolve."""
-    blocks = NewComparison(
+def _blocks(comparison: Comparison, arms: Sequence[Arm], boots: int) -> NewComparison:
+    """Return the additional boots as a table of their own."""
+    return NewComparison(
         kind=comparison.kind,
         tree=comparison.tree,
         arms=arms,
         against=comparison.against,
-        boots=total - comparison.boots,
+        boots=boots,
         first_k=comparison.first_k + comparison.boots,
         purpose=comparison.purpose,
         parts=comparison.parts,
     )
-    cost = cost_of(lab, tx, blocks, [tx.variants.get(arm.variant) for arm in arms])
-    family = widest_family(blocks)
-    effects = detectable_effects(lab, tx, blocks.parts, total, family, share=look.share)
-    return replace(cost, resolves=effects)
 
 
-def _extendable(tx: Transaction, id: str) -> Comparison:
-    comparison = table_with(tx, id)
+def _extendable(comparisons: Comparisons, id: str) -> Comparison:
+    comparison = table_with(comparisons, id)
     own = (comparison.request_key or "").startswith("fix:")
     if comparison.kind not in REQUESTED or own:
         raise RequestError(
@@ -118,22 +137,28 @@ def _extendable(tx: Transaction, id: str) -> Comparison:
 
 
 def _arms(
-    lab: Lab, tx: Transaction, comparison: Comparison, rows: Sequence[NamedKernel], vouched: bool
+    git: Git,
+    kconfigs: Kconfigs,
+    trees: Trees,
+    variants: Variants,
+    comparison: Comparison,
+    rows: Sequence[NamedKernel],
+    vouched: bool,
 ) -> list[Arm]:
     """Return a row for each named kernel under each condition of the table."""
-    tree = tx.trees.get(comparison.tree)
-    base = tx.variants.get(comparison.base).commit
+    tree = trees.get(comparison.tree)
+    base = variants.get(comparison.base).commit
     arms: list[Arm] = []
-    for kernel in (k for row in rows for k in kernels_named(lab.tools.git, tree, base, row)):
-        lab.tools.git.keep(kernel.facts.commit)
-        level = trust_in(tx.variants, tree, kernel.facts, vouched=vouched)
+    for kernel in (k for row in rows for k in kernels_named(git, tree, base, row)):
+        git.keep(kernel.facts.commit)
+        level = trust_in(variants, tree, kernel.facts, vouched=vouched)
         for like in _conditions(comparison):
-            of = tx.variants.get(like.variant)
+            of = variants.get(like.variant)
             built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
             variant = variant_of(
-                lab.tools.git,
-                lab.catalogue.kconfigs,
-                tx.variants,
+                git,
+                kconfigs,
+                variants,
                 built,
                 kernel.facts.commit,
                 kernel.origin,

@@ -7,26 +7,29 @@ from dataclasses import replace
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Comparison, NewComparison
-from swingbot.service.ports import RequestError, Transaction
+from swingbot.service.ports import RequestError
+from swingbot.service.ports.comparisons import Comparisons
 
 
-def table_with(tx: Transaction, id: str) -> Comparison:
+def table_with(comparisons: Comparisons, id: str) -> Comparison:
     """Return the table with this id: `c5` or `e6`. Raises RequestError if it does not exist."""
     kind, number = ids.read(id)
-    table = tx.comparisons.get(number)
+    table = comparisons.get(number)
     if table is None or ids.of_table(table.kind, number) != id:
         raise RequestError(missing(kind, number))
     return table
 
 
-def asked_before(tx: Transaction, new: NewComparison) -> tuple[Comparison | None, NewComparison]:
+def asked_before(
+    comparisons: Comparisons, new: NewComparison
+) -> tuple[Comparison | None, NewComparison]:
     """Return the table of an earlier identical request, or None; and `new` in the form in which it
     is to be created.
 
     A request that failed or was cancelled is created again, under a new key.
     """
     assert new.request_key is not None
-    earlier = tx.comparisons.of_request(new.request_key)
+    earlier = comparisons.of_request(new.request_key)
     if earlier is None or earlier.status not in ("failed", "cancelled"):
         return earlier, new
     return None, replace(new, request_key=f"{new.request_key}:after-{earlier.id}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -20,11 +20,15 @@ from swingbot.core.table.rows import (
     rows_without_numbers,
 )
 from swingbot.service.detect.screen_tips import screen_tip
-from swingbot.service.ports import Git, GitError, Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
 from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Metric
+from swingbot_jobs.language.program import Metric, Program
 from swingbot_jobs.testbox.definition import Testbox
 
 
@@ -35,32 +39,40 @@ def judge_comparisons(lab: Lab, tx: Transaction) -> None:
         if comparison.status != "running" or comparison.id in unfinished:
             continue
         if orders := tx.orders.wanted(comparison=comparison.id):
-            _judge(lab, tx, comparison, orders)
+            arms = _arms(lab.tools.git, tx.variants, tx.builds, comparison, orders)
+            _judge(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, orders, arms)
 
 
-def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> None:
-    arms = _arms(lab, tx, comparison, orders)
+def _judge(
+    git: Git,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    comparison: Comparison,
+    orders: Sequence[Order],
+    arms: Sequence[MeasuredArm],
+) -> None:
     unbuilt = [arm for arm in arms if arm.image is None]
     if unbuilt and len(arms) - len(unbuilt) < 2:
         why = f"{unbuilt[0].name} {unbuilt[0].commit[:12]} {unbuilt[0].trouble}"
         tx.comparisons.set_status(comparison.id, "failed", why)
         return
     tip: dict[Key, list[float]] = {}
-    look = _look(tx, comparison)
+    look = _look(tx.comparisons, comparison)
     tx.comparisons.withdraw_rows(comparison.id)
     for testbox, spec in comparison.parts:
-        definition = lab.catalogue.testboxes.known(testbox)
+        definition = catalogue.testboxes.known(testbox)
         booted = [
             _booted(tx.specs, tx.boots, arm, own.spec(spec), definition, comparison)
             for arm, own in zip(arms, comparison.arms, strict=True)
         ]
-        rule = _rule(lab, tx, comparison, definition, tx.specs.get(spec), look)
+        rule = _rule(catalogue.programs, tx.noise, comparison, definition, tx.specs.get(spec), look)
         for row in (*rows_of(booted, rule), *rows_without_numbers(booted, rule)):
             tx.comparisons.add_row(comparison.id, spec, row)
         tip |= _means(testbox, booted[-1])
     tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
-        screen_tip(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, tip)
+        screen_tip(git, catalogue, settings, tx, comparison, tip)
 
 
 def _booted(
@@ -94,8 +106,8 @@ def _booted(
 
 
 def _rule(
-    lab: Lab,
-    tx: Transaction,
+    programs: Mapping[str, Program],
+    noise: Noise,
     comparison: Comparison,
     testbox: Testbox,
     jobs: Sequence[UnitJob],
@@ -103,7 +115,7 @@ def _rule(
 ) -> TestboxRule:
     def of_metric(job: UnitJob, metric: Metric) -> Rule:
         benchmark = metric.klass == "benchmark"
-        record = tx.noise.get(testbox.name, job.name, metric.name) if benchmark else None
+        record = noise.get(testbox.name, job.name, metric.name) if benchmark else None
         rule = rule_of(testbox, metric, job, record)
         # The boots of a bisection have already shown that these two kernels differ.
         proven = comparison.kind in ("attribute", "gate")
@@ -114,7 +126,7 @@ def _rule(
         label=testbox.label,
         paired=testbox.repeatable,
         jobs={job.name: job for job in jobs},
-        programs=lab.catalogue.programs,
+        programs=programs,
         of_metric=of_metric,
         against=comparison.against,
         look=look,
@@ -129,34 +141,38 @@ def _means(testbox: str, arm: MeasuredArm) -> dict[Key, list[float]]:
     }
 
 
-def _look(tx: Transaction, comparison: Comparison) -> Look:
+def _look(comparisons: Comparisons, comparison: Comparison) -> Look:
     return Look(
         number=comparison.looks,
         stated=comparison.looks_stated,
-        earlier={keyed(row): row for row in tx.comparisons.rows(comparison.id)},
+        earlier={keyed(row): row for row in comparisons.rows(comparison.id)},
     )
 
 
 def _arms(
-    lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]
+    git: Git,
+    variants: Variants,
+    builds: KernelBuilds,
+    comparison: Comparison,
+    orders: Sequence[Order],
 ) -> list[MeasuredArm]:
     """Return the arms with their kernels, without boots."""
-    variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
-    builds = tx.builds.by_key([variant.build_key for variant in variants])
+    kernels = [variants.get(arm.variant) for arm in comparison.arms]
+    built = builds.by_key([kernel.build_key for kernel in kernels])
     arms = []
-    for arm, variant in zip(comparison.arms, variants, strict=True):
-        build = builds.get(variant.build_key)
+    for arm, kernel in zip(comparison.arms, kernels, strict=True):
+        build = built.get(kernel.build_key)
         trouble = None
         if build is None:
-            trouble = f"could not be built: {_lost(variant, orders)}"
+            trouble = f"could not be built: {_lost(kernel, orders)}"
         elif build.status == "failed":
             trouble = build.trouble
         arms.append(
             MeasuredArm(
                 name=arm.name,
                 axes=arm.axes,
-                commit=variant.commit,
-                parents=_parents(lab.tools.git, comparison, variant.commit),
+                commit=kernel.commit,
+                parents=_parents(git, comparison, kernel.commit),
                 image=None if build is None or trouble else str(build.image_sha256),
                 trouble=trouble,
                 first_k=comparison.first_k + arm.from_block,

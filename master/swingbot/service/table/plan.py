@@ -13,15 +13,28 @@ from swingbot.core.limits import TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import Arm, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import Reference
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.settings import with_settings
+from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import trust_in, variant_of
-from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports import (
+    Catalogue,
+    Git,
+    GitError,
+    Lab,
+    LabSettings,
+    RequestError,
+    Transaction,
+)
+from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.columns import with_monitors
-from swingbot.service.table.cost import TableCost, cost_of
+from swingbot.service.table.cost import TableCost, cost_of, widest_family
+from swingbot.service.table.detectable_effects import detectable_effects
 from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import asked_before
 from swingbot.service.table.kernels import TableKernel, kernels_of
@@ -30,7 +43,7 @@ from swingbot.service.table.policy import restricted
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
-from swingbot_jobs.contract.kconfig import NoKconfig, joined
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
 
 
@@ -90,10 +103,14 @@ class _Rows:
 def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
     """Return the plan and cost of `request`. Nothing is recorded. Raises RequestError."""
     request = restricted(lab.transaction, lab.tools.git, request)
-    rows = _rows_of(lab, request)
+    rows = _rows_of(lab.transaction, lab.tools.git, request)
 
     def plan(tx: Transaction) -> TablePlan:
-        new, variants = _laid_out(lab, tx, request, rows)
+        new, variants = _laid_out(lab.tools.git, lab.catalogue, lab.settings, tx, request, rows)
+        share, family = Look(stated=new.looks_stated).share, widest_family(new)
+        effects = detectable_effects(
+            lab.catalogue, tx.specs, tx.noise, new.parts, new.boots, family, share=share
+        )
         return TablePlan(
             tree=rows.tree.name,
             arms=new.arms,
@@ -101,13 +118,24 @@ def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
             about={kernel.name: kernel.about for kernel in rows.kernels.values() if kernel.about},
             against=tuple(new.against),
             boots=new.boots,
-            cost=cost_of(lab, tx, new, variants),
+            cost=replace(
+                cost_of(
+                    lab.tools.git,
+                    lab.catalogue.testboxes,
+                    lab.settings,
+                    tx.builds,
+                    tx.boots,
+                    new,
+                    variants,
+                ),
+                resolves=effects,
+            ),
             notes=notes_on(
                 tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
             ),
         )
 
-    return rehearse(lab, "plan table", plan)
+    return rehearse(lab.transaction, "plan table", plan)
 
 
 def request_table(lab: Lab, request: TableRequest) -> Requested:
@@ -116,15 +144,15 @@ def request_table(lab: Lab, request: TableRequest) -> Requested:
     An identical request for the same kernels returns the existing table. Raises RequestError.
     """
     request = restricted(lab.transaction, lab.tools.git, request)
-    rows = _rows_of(lab, request)
+    rows = _rows_of(lab.transaction, lab.tools.git, request)
     try:
         for kernel in rows.kernels.values():
             lab.tools.git.keep(kernel.facts.commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     with lab.transaction("request table") as tx:
-        new, variants = _laid_out(lab, tx, request, rows)
-        existing, new = asked_before(tx, new)
+        new, variants = _laid_out(lab.tools.git, lab.catalogue, lab.settings, tx, request, rows)
+        existing, new = asked_before(tx.comparisons, new)
         if existing is not None:
             id = ids.of_table(existing.kind, existing.id)
             return Requested(id=id, number=existing.id, new=False)
@@ -143,14 +171,14 @@ def _about(key: str) -> Iterator[None]:
         raise
 
 
-def _rows_of(lab: Lab, request: TableRequest) -> _Rows:
+def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _Rows:
     if not 1 <= request.boots <= TABLE_BOOTS:
         raise RequestError(
             f"boots per row must be between 1 and {TABLE_BOOTS}, got {request.boots}", key="boots"
         )
     with _about("tree"):
-        tree = tree_of(lab.transaction, lab.tools.git, request.tree, request.kernels.refs)
-    kernels = kernels_of(lab.tools.git, tree, request.kernels, request.most_rows)
+        tree = tree_of(transaction, git, request.tree, request.kernels.refs)
+    kernels = kernels_of(git, tree, request.kernels, request.most_rows)
     if len(kernels) > 1 and len({kernel.facts.commit for kernel in kernels}) == 1:
         raise RequestError(
             f"{' and '.join(kernel.name for kernel in kernels)} are the same commit"
@@ -164,19 +192,35 @@ def _rows_of(lab: Lab, request: TableRequest) -> _Rows:
 
 
 def _laid_out(
-    lab: Lab, tx: Transaction, request: TableRequest, rows: _Rows
+    git: Git,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    request: TableRequest,
+    rows: _Rows,
 ) -> tuple[NewComparison, list[Variant]]:
     levels = {
         name: trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
         for name, kernel in rows.kernels.items()
     }
-    parts = _parts(lab, tx, request, rows.tree, least(list(levels.values())))
+    parts = _parts(catalogue, settings, tx.specs, request, rows.tree, least(list(levels.values())))
     variants, arms = [], []
     for row in rows.rows:
         level = levels[row.kernel]
-        variant = _variant(lab, tx, rows.tree, rows.kernels[row.kernel], row, level)
+        built, kernel = _built(catalogue.kconfigs, rows.tree, row), rows.kernels[row.kernel]
+        with _about("compiler"):
+            check_compiler(tx.compilers, built.compiler)
+        variant = variant_of(
+            git,
+            catalogue.kconfigs,
+            tx.variants,
+            built,
+            kernel.facts.commit,
+            kernel.origin,
+            level,
+        )
         variants.append(variant)
-        arms.append(_arm(lab, tx, row, variant, parts, level))
+        arms.append(_arm(catalogue.testboxes, tx.specs, row, variant, parts, level))
     against = tuple(request.against) or _fitting(request, rows)
     _check_against(against, arms)
     new = NewComparison(
@@ -193,20 +237,25 @@ def _laid_out(
 
 
 def _parts(
-    lab: Lab, tx: Transaction, request: TableRequest, tree: Tree, trust: Trust
+    catalogue: Catalogue,
+    settings: LabSettings,
+    specs: Specs,
+    request: TableRequest,
+    tree: Tree,
+    trust: Trust,
 ) -> list[tuple[str, str]]:
     """Return (testbox, spec) for each testbox."""
     named = request.testboxes
     job_files = request.job_files or tree.job_files
     with _about("testbox"):
         testboxes = pick_testboxes(
-            lab.catalogue.testboxes, lab.settings, named or tree.testboxes, trust, asked=bool(named)
+            catalogue.testboxes, settings, named or tree.testboxes, trust, asked=bool(named)
         )
     with _about("job"):
         parts = resolve_parts(
-            lab.catalogue.programs,
-            lab.catalogue.testboxes,
-            tx.specs,
+            catalogue.programs,
+            catalogue.testboxes,
+            specs,
             job_files,
             testboxes,
             request.overrides,
@@ -214,40 +263,26 @@ def _parts(
         )
     with _about("with"):
         return [
-            (name, with_monitors(lab.catalogue.programs, tx.specs, spec, request.columns))
+            (name, with_monitors(catalogue.programs, specs, spec, request.columns))
             for name, spec in parts
         ]
 
 
-def _variant(
-    lab: Lab, tx: Transaction, tree: Tree, kernel: TableKernel, row: LayoutRow, level: Trust
-) -> Variant:
-    """Return the kernel of a row: a commit with the row's compiler and fragments."""
+def _built(kconfigs: Kconfigs, tree: Tree, row: LayoutRow) -> Tree:
+    """Return the tree with the compiler and the fragments of a row. Raises RequestError."""
     kconfig = tree.kconfig
     try:
         for fragment in filter(None, row.values.get("fragment", "").split("+")):
             kconfig = joined(kconfig, fragment)
-        lab.catalogue.kconfigs.text(kconfig)
+        kconfigs.text(kconfig)
     except NoKconfig as error:
         raise RequestError(str(error), key="fragment") from None
-    compiler = row.values.get("compiler") or tree.compiler
-    with _about("compiler"):
-        check_compiler(tx.compilers, compiler)
-    built = replace(tree, kconfig=kconfig, compiler=compiler)
-    return variant_of(
-        lab.tools.git,
-        lab.catalogue.kconfigs,
-        tx.variants,
-        built,
-        kernel.facts.commit,
-        kernel.origin,
-        level,
-    )
+    return replace(tree, kconfig=kconfig, compiler=row.values.get("compiler") or tree.compiler)
 
 
 def _arm(
-    lab: Lab,
-    tx: Transaction,
+    testboxes: KnownTestboxes,
+    specs: Specs,
     row: LayoutRow,
     variant: Variant,
     parts: Sequence[tuple[str, str]],
@@ -261,17 +296,15 @@ def _arm(
     settings: dict[str, Any] = {"cmdline": cmdline} if cmdline else {}
     if sysctl:
         settings["sysctl"] = sysctl
-    specs = {}
+    own = {}
     try:
         for testbox, spec in parts if settings else ():
-            jobs = with_settings(tx.specs.get(spec), cmdline, sysctl)
-            lab.catalogue.testboxes.known(testbox).check_settings(jobs, trust)
-            specs[spec] = tx.specs.add(jobs)
+            jobs = with_settings(specs.get(spec), cmdline, sysctl)
+            testboxes.known(testbox).check_settings(jobs, trust)
+            own[spec] = specs.add(jobs)
     except ValueError as error:
         raise RequestError(f"{row.name}: {error}", key="cmdline" if cmdline else "sysctl") from None
-    return Arm(
-        name=row.name, variant=variant.id, axes=dict(row.axes), settings=settings, specs=specs
-    )
+    return Arm(name=row.name, variant=variant.id, axes=dict(row.axes), settings=settings, specs=own)
 
 
 def _sysctls(row: LayoutRow) -> dict[str, str]:
