@@ -25,7 +25,13 @@ _KEY: Final = re.compile(r"`([\w-]+)`(\??)")
 _BULLET: Final = re.compile(r"- `([\w-]+)`(\??) (.+?)(?:: .*)?")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(#[^)]+\)")
 _COMMON: Final = "common keys"
-_NAMES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_NAMES: Final = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "Any": "any",
+}
 _SCALARS: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -145,10 +151,12 @@ def _common(text: str) -> dict[str, str]:
 def _paragraphs(node: ast.ClassDef, lines: list[str], common: Mapping[str, str]) -> Iterator[str]:
     if about := ast.get_docstring(node):
         yield about
+    shared, own = [], list[str]()
     for base in node.bases:
-        if (name := ast.unparse(base)) != "TypedDict":
+        if (name := ast.unparse(base)) == "_Classed":
+            shared.append("`class`")
+        elif name != "TypedDict":
             yield f"As {_link(name)}."
-    shared, own = [], []
     for key in node.body:
         if isinstance(key, ast.AnnAssign):
             name, kind = ast.unparse(key.target), _kind(key.annotation)

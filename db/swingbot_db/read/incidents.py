@@ -109,7 +109,7 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
             "variant": shown("variant", row["variant"]),
         },
         "comparison": shown("comparison", row["comparison"]),
-        "rows": rows_of(conn, row["comparison"]) if row["comparison"] else [],
+        "rows": _rows(conn, row["comparison"]),
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],
@@ -131,6 +131,10 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
         "history": rows(conn, _HISTORY, id=number),
         "created_at": row["created_at"],
     }
+
+
+def _rows(conn: sa.Connection, comparison: int | None) -> list[documents.Row]:
+    return cast(list[documents.Row], rows_of(conn, comparison) if comparison else [])
 
 
 def _sighting(row: Row) -> Sighting:

@@ -90,13 +90,13 @@ def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     if kind in ids.TABLES:
         document = table(conn, id)
         names = {arm["arm"]: arm["name"] for arm in document["arms"]}
-        for row in document["boot_list"]:
-            roles.setdefault(row["id"], []).append(names[row["arm"]])
+        for booted in document["boot_list"]:
+            roles.setdefault(booted["id"], []).append(names[booted["arm"]])
     elif kind == "bisection":
-        for row in bisection(conn, id)["log"]:
-            place = f"commit {row['idx']}"
-            if row["boot"] and place not in roles.setdefault(row["boot"], []):
-                roles[row["boot"]].append(place)
+        for entry in bisection(conn, id)["log"]:
+            place = f"commit {entry['idx']}"
+            if entry["boot"] and place not in roles.setdefault(entry["boot"], []):
+                roles[entry["boot"]].append(place)
     elif kind == "report":
         roles = _roles(conn, "incident", report(conn, id)["incident"])
     elif kind == "incident":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
+from swingbot.core.model.documents import Progress, Table
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.table.references import references
 
@@ -160,7 +161,7 @@ def table(
     id: int | str,
     metrics: Sequence[str] | None = None,
     queue: estimate.LabQueue | None = None,
-) -> Row:
+) -> Table:
     """Return one table (docs/json.md), named by `c5`, `e6` or a bare number.
 
     `metrics` limits the rows. `queue`: the lab's, if the caller has loaded it.
@@ -189,7 +190,7 @@ def table(
     row["eta_seconds"] = None
     if is_open and not row["waits"]:
         row["eta_seconds"] = _eta(row, queue or estimate.LabQueue.load(conn))
-    return row
+    return cast(Table, row)
 
 
 def _found(conn: sa.Connection, id: int | str) -> Row:
@@ -289,7 +290,7 @@ def _pairs(row: Row) -> list[tuple[int, int]]:
     return references(row["against"][0], [arm["axes"] for arm in row["arms"]], names=names)
 
 
-def _progress(row: Row) -> Row:
+def _progress(row: Row) -> Progress:
     """Counts of builds and boots: done, total, and of those done the ones that existed before."""
     built = {arm["variant"]["build_key"]: arm["variant"]["build"] for arm in row["arms"]}
     total = sum(_boots_of_kernels(row).values()) * len(row["parts"])

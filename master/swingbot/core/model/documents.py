@@ -28,6 +28,195 @@ class UnitJob(TypedDict):
     sysctl: NotRequired[dict[str, Any]]  # sysctls that it sets
 
 
+class Side(TypedDict):
+    """Levels of one kernel in a row."""
+
+    mean: float | None  # level
+    runs: int  # runs that count
+    boots: int  # boots that count
+    stddev: float | None  # between boots
+    stddev_within: float | None  # of a run within its boot
+
+
+class Variant(TypedDict):
+    """`swingbot show v3`, `/variant/v3.json`, and within other documents."""
+
+    id: str
+    tree: str
+    commit: str
+    subject: str
+    author: str  # name and address
+    kconfig: str
+    compiler: str
+    layout: int  # 0 is the default link order
+    build_key: str
+    origin: str  # `branch`, `request` or `patch`
+    trust: str
+    build: str | None  # `built`, `failed`, or null: not built yet
+    image_sha256: str | None
+    build_seconds: float | None  # duration of the build
+    build_cached: bool | None  # taken from a cache
+    build_errors: list[str] | None  # first errors of the compiler
+    build_order: str | None  # id of the order
+    build_order_state: str | None  # state of the order; `ready` until Buildbot starts it
+
+
+class Part(TypedDict):
+    """What runs on one testbox."""
+
+    testbox: str
+    spec: str
+    label: str | None
+    unit_jobs: list[UnitJob]  # unit jobs of each boot
+    state: str  # state of the testbox
+    repeatable: bool  # it counts instructions
+
+
+class Arm(TypedDict):
+    """A kernel of a table."""
+
+    arm: int  # number, from 0
+    name: str
+    variant: Variant  # its kernel
+    axes: dict[str, str]  # value of each axis
+    settings: dict[str, Any]  # command line and sysctls of its boots
+    from_block: int  # first block in which it was booted
+    state: str  # `waiting`, `building`, `built` or `failed`
+    reason: str | None
+    boots: int  # made
+    up: int  # of these that came up
+    incident: str | None
+
+
+class BootOfAnArm(TypedDict):
+    """A boot in a table."""
+
+    arm: int  # number of the arm
+    id: str
+    testbox: str
+    spec: str
+    k: int
+    outcome: str
+    reason: str | None
+    seconds: float
+    booted_at: str
+    order: str | None
+
+
+class WantedOrder(TypedDict):
+    """An order of a table."""
+
+    id: str
+    kind: str  # `build` or `boot`
+    testbox: str | None  # null for a build
+    spec: str | None  # null for a build
+    k: int | None  # null for a build
+    state: str  # `waiting`, `ready`, `running`, `done`, `failed` or `cancelled`
+    reason: str | None
+    build_key: str
+
+
+class Progress(TypedDict):
+    """Builds and boots that exist, and how many there will be."""
+
+    builds: int  # made
+    builds_total: int  # in all
+    builds_known: int  # known before it began
+    boots: int  # made
+    boots_total: int  # in all
+    boots_known: int  # known before it began
+    failed: int  # orders that failed or were cancelled
+
+
+_Classed = TypedDict("_Classed", {"class": str})  # a keyword cannot be declared below
+
+
+class Row(_Classed):
+    """One metric of one unit job on one testbox: head against base, its reference.
+    `mean` and the interval are of boot means; a missing value is null, never 0.
+    """
+
+    testbox: str
+    spec: str
+    unit_job: str
+    metric: str
+    arm: int  # number of the arm
+    reference: int  # number of the arm it is compared with
+    against: str  # rule of the reference
+    # against `above`: the commit that makes the change, where the arm above is its parent
+    attributed_to: str | None
+    headline: bool
+    counter: bool
+    alias_of: str | None
+    label: str | None
+    unit: str
+    better: str | None
+    verdict: str
+    reason: str | None
+    base: Side  # levels of the reference
+    head: Side  # levels of the arm
+    change_pct: float | None
+    interval_pct: list[float] | None
+    change_points: NotRequired[float | None]
+    interval_points: NotRequired[list[float] | None]
+    spread_ratio: NotRequired[float]
+    margin_pct: float | None
+    min_effect_pct: float | None
+    more_boots: int | None
+    p: float | None
+    level: str | None
+    paired: bool | None
+    problems: list[Any]
+    swing: int | None  # number of the swing that it raised
+    # `suspected`, `refuted`, `open`, `bisecting`, `explained`, `noted`, `not_found` or `known`
+    swing_state: str | None
+    swing_source: str | None  # `base`, `history`, `creep`, `spread` or `expected`
+    bisection: str | None  # id of the bisection of that swing
+    proof: str | None  # id of the comparison that proves or refutes it
+    evidence: dict[str, Any] | None  # what that came to
+
+
+class Table(TypedDict):
+    """A comparison (c5) or an experiment (e3): kernels, each against its reference.
+    Requests add `plan`; `show` and the page add `kernel_changes`.
+    """
+
+    id: str
+    # `asked`, `experiment`, `watch`, `attribute`, `prove`, `anchor`, `gate` or `still`
+    kind: str
+    tree: str
+    change: int | None  # number of the change of a branch
+    against: list[str]  # references: `above`, `first`, `base`, `pair`, or names of rows
+    columns: list[str]  # columns beside the numbers
+    first_k: int  # first boot number
+    boots: int  # boots of each kernel
+    looks: int  # how often it is judged
+    looks_stated: int  # of these, how many its request stated
+    status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
+    reason: str | None
+    created_at: str
+    ended_at: str | None
+    seconds: float
+    incident: str | None
+    arms: list[Arm]  # its kernels; of a comparison `base` and `head`
+    parts: list[Part]  # what runs where
+    # facts that differ from those of the reference: `testbox`, `arms`, `fact`, `kind`, `base`,
+    # `head`, `words`, `about` ([facts](facts.md#comparing-the-sheets))
+    facts_differ: list[dict[str, Any]]
+    rows: list[Row]  # benchmark metrics first, then worse first, then larger first
+    boot_list: list[BootOfAnArm]  # its boots
+    orders: list[WantedOrder]  # what it ordered
+    progress: Progress  # how far it is
+    waits: list[str]
+    eta_seconds: float | None
+    # [plan of a table](#plan-of-a-table) as it was queued, or after `swingbot extend` the
+    # [plan of an extension](#plan-of-an-extension)
+    plan: NotRequired[dict[str, Any]]
+    # what each arm changed in the kernel of its `reference` ([kernel-builds](kernel-builds.md));
+    # empty for more than eight
+    kernel_changes: NotRequired[list[dict[str, Any]]]
+
+
 class NamedCommit(TypedDict):
     commit: str
     subject: str
@@ -152,16 +341,6 @@ class Bisection(TypedDict):
     eta_seconds: NotRequired[float | None]
 
 
-class Side(TypedDict):
-    """Levels of one kernel in a row."""
-
-    mean: float | None  # level
-    runs: int  # runs that count
-    boots: int  # boots that count
-    stddev: float | None  # between boots
-    stddev_within: float | None  # of a run within its boot
-
-
 class Place(TypedDict):
     testbox: str
     label: str | None
@@ -224,7 +403,7 @@ class Incident(TypedDict):
     tree: str
     culprit: dict[str, Any]  # `commit`, `subject`, `author`, `variant`
     comparison: str | None
-    rows: list[dict[str, Any]]  # parent against culprit: [rows](#row)
+    rows: list[Row]  # parent against culprit
     impact: list[Impact]  # every benchmark metric that changed somewhere
     sightings: list[Sighting]  # where the commit was found
     reports: list[str]  # ids of its reports

@@ -28,7 +28,7 @@ def sheet_of(
     read: TableReads,
     open_artifact: Open,
     conn: Any,
-    table: Row,
+    table: Mapping[str, Any],
     *,
     form: str = "text",
     id_: str | None = None,
@@ -60,7 +60,9 @@ def pairs(table: Mapping[str, Any]) -> list[tuple[int, int]]:
     return sorted(found, key=lambda pair: pair[1])
 
 
-def kernel_changes(read: TableReads, open_artifact: Open, conn: Any, table: Row) -> list[Row]:
+def kernel_changes(
+    read: TableReads, open_artifact: Open, conn: Any, table: Mapping[str, Any]
+) -> list[Row]:
     """What each row changed in the kernel of its reference, for a table of few rows.
 
     Facts of `compare_kernels` with `reference` and `arm`, and a `headline` if they were compared.
@@ -79,7 +81,7 @@ def kernel_changes(read: TableReads, open_artifact: Open, conn: Any, table: Row)
 
 
 def _records(
-    read: TableReads, open_artifact: Open, conn: Any, table: Row
+    read: TableReads, open_artifact: Open, conn: Any, table: Mapping[str, Any]
 ) -> dict[int, KernelRecord]:
     """Map each row to its build's code record; identical builds share one."""
     keys = {arm["arm"]: arm["variant"]["build_key"] for arm in table["arms"]}

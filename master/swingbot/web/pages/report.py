@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from swingbot.core.model import documents
 from swingbot.core.model.comparison_row import key_of
-from swingbot.core.model.documents import Bisection
+from swingbot.core.model.documents import Bisection, Table
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
@@ -35,14 +36,14 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
     }
 
 
-def _row(comparison: Row | None, headline: Row | None) -> Row | None:
+def _row(comparison: Table | None, headline: Row | None) -> documents.Row | None:
     """The headline's row as JSON; the page prints it as it is."""
     if not comparison or not headline:
         return None
     return next((row for row in comparison["rows"] if key_of(row) == key_of(headline)), None)
 
 
-def _plot(comparison: Row | None, row: Row | None) -> str | None:
+def _plot(comparison: Table | None, row: documents.Row | None) -> str | None:
     """Return the address of the plot of the headline's row."""
     if comparison is None or row is None:
         return None
@@ -50,7 +51,9 @@ def _plot(comparison: Row | None, row: Row | None) -> str | None:
     return SeriesKey(testbox=testbox, unit_job=unit_job, metric=metric).plot(comparison["id"])
 
 
-def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]:
+def _boots(
+    comparison: Table | None, headline: Row | None
+) -> dict[str, list[documents.BootOfAnArm]]:
     """Boots of parent and commit behind the headline."""
     boots = [
         boot

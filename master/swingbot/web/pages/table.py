@@ -16,8 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.model import ids
+from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
+from swingbot.core.model.documents import Table
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.report.table.grid import marked
 from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
@@ -125,14 +126,14 @@ class TablePages:
         refresh = request if document["status"] in _OPEN else None
         return self._renderer.page("table.html", refresh=refresh, **context)
 
-    def _document(self, conn: Connection, id: str, metrics: Sequence[str] | None = None) -> Row:
+    def _document(self, conn: Connection, id: str, metrics: Sequence[str] | None = None) -> Table:
         document = self._source.read.table(conn, id, metrics)
         document["kernel_changes"] = kernel_changes(
             self._source.read, self._artifact, conn, document
         )
         return document
 
-    def _memory(self, conn: Connection, document: Row) -> list[Row]:
+    def _memory(self, conn: Connection, document: Table) -> list[Row]:
         if len(document["arms"]) > limits.RESULT_KERNELS:
             return []
         patterns = [f"{prefix}%" for prefix in free_memory.PREFIXES]
@@ -204,7 +205,7 @@ def _block(sheet: Sheet, series: SeriesKey) -> Block | None:
     return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
 
 
-def _has_part(document: Row, series: SeriesKey) -> bool:
+def _has_part(document: Table, series: SeriesKey) -> bool:
     return any(
         part["testbox"] == series.testbox and job["name"] == series.unit_job
         for part in document["parts"]
@@ -212,7 +213,7 @@ def _has_part(document: Row, series: SeriesKey) -> bool:
     )
 
 
-def _heading(document: Row, block: Block | None, series: SeriesKey) -> PlotSubject:
+def _heading(document: Table, block: Block | None, series: SeriesKey) -> PlotSubject:
     labels = [part["label"] for part in document["parts"] if part["testbox"] == series.testbox]
     return PlotSubject(
         testbox=series.testbox,
@@ -240,7 +241,7 @@ def _values(samples: Sequence[Row], series: SeriesKey) -> dict[int, list[BootVal
     }
 
 
-def _live(document: Row, measured: Sequence[Row]) -> list[Row]:
+def _live(document: Table, measured: Sequence[Row]) -> list[Row]:
     """Plots before anything is judged, of metrics reported by the benchmarks themselves."""
     programs = {
         job["name"]: job["program"] for part in document["parts"] for job in part["unit_jobs"]
@@ -269,7 +270,7 @@ def _result(blocks: Sequence[Block]) -> Row:
     }
 
 
-def _same_image(document: Row) -> list[list[str]]:
+def _same_image(document: Table) -> list[list[str]]:
     """Names of rows that boot one image under the same settings, so that they cannot differ."""
     names: dict[tuple[str, str], list[str]] = {}
     for arm in document["arms"]:
@@ -310,7 +311,7 @@ def _shown_blocks(sheet: Sheet, one: Row | None) -> list[Block]:
     return [block for block in sheet.blocks if (block.unit_job, block.metric) == key]
 
 
-def _tables(word: str, document: Row, sheet: Sheet, blocks: Sequence[Block]) -> Row:
+def _tables(word: str, document: Table, sheet: Sheet, blocks: Sequence[Block]) -> Row:
     """`overview`: kernel x metric if there are several; `tables`: each metric with plots."""
     parts = {part["testbox"]: at for at, part in reversed([*enumerate(document["parts"])])}
     many = len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
@@ -349,7 +350,7 @@ def _table(
     sheet: Sheet,
     block: Block,
     part: int | None,
-    findings: Mapping[tuple[str, str, str, int, str], Row],
+    findings: Mapping[tuple[str, str, str, int, str], documents.Row],
 ) -> Row:
     """One block: for each kernel its level, each change, and the columns."""
     series = SeriesKey(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
@@ -389,7 +390,7 @@ def _counted(block: Block, rule: str) -> list[tuple[str, int]]:
     return [(verdict, counts[verdict]) for verdict in order if counts[verdict]]
 
 
-def _change(row: ComparisonRow | None, finding: Row | None) -> Row | None:
+def _change(row: ComparisonRow | None, finding: documents.Row | None) -> Row | None:
     """A change as shown in a cell, and the swing that it raised."""
     if row is None:
         return None
@@ -397,9 +398,9 @@ def _change(row: ComparisonRow | None, finding: Row | None) -> Row | None:
     return {"text": text, "row": row, "against": in_words(row.against), "finding": finding}
 
 
-def _boots(document: Row) -> Row:
+def _boots(document: Table) -> Row:
     """Boots by kernel and part; `each`: there are few enough to list them one by one."""
-    listed: dict[tuple[int, str, str], list[Row]] = {}
+    listed: dict[tuple[int, str, str], list[documents.BootOfAnArm]] = {}
     for boot in document["boot_list"]:
         listed.setdefault((boot["arm"], boot["testbox"], boot["spec"]), []).append(boot)
     return {
