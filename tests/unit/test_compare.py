@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.parse import BadSamples, parse_boots
-from swingbot.core.stats.resolve import KnownNoise, plan_comparison
+from swingbot.core.stats.resolve import KnownNoise, plan_family
 from tests.amount import examples
 
 HIGHER = Rule(better="higher")
+plan_comparison = partial(plan_family, pairs=[(0, 1)])
 PAIRED = Rule(better="higher", paired=True)
 
 values = st.floats(min_value=50, max_value=200)

@@ -16,7 +16,7 @@ from swingbot.core.stats.compare import compare
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.modes import fewest_apart
 from swingbot.core.stats.pool import VarianceEstimate, pool
-from swingbot.core.stats.resolve import KnownNoise, plan_comparison, plan_family
+from swingbot.core.stats.resolve import KnownNoise, plan_family
 from swingbot.core.stats.rows import BootRuns, Form, Rule
 from swingbot.core.stats.simultaneous import (
     Edge,
@@ -285,9 +285,8 @@ def test_recoveries_want_the_rows_of_their_table() -> None:
         recoveries(an_experiment([0, 0], 3), [(0, 1)], [], HIGHER)
 
 
-def test_one_row_is_planned_as_a_comparison() -> None:
+def test_a_table_without_rows_has_no_plan() -> None:
     noise = KnownNoise(run=0.01, boot=0.02, df=12)
-    assert plan_family(noise, 2, 6, False, [(0, 1)]) == plan_comparison(noise, 2, 6, False)
     with pytest.raises(ValueError, match="at least one row"):
         plan_family(noise, 2, 6, False, [])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.stats.resolve import KnownNoise, plan_comparison, power_of
+from swingbot.core.stats.resolve import KnownNoise, plan_family, power_of
 
+plan_comparison = partial(plan_family, pairs=[(0, 1)])
 PUBLISHED = yaml.safe_load((Path(__file__).parents[1] / "golden" / "published.yaml").read_text())
 
 

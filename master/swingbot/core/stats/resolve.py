@@ -166,22 +166,6 @@ class KnownNoise:
             )
 
 
-def plan_comparison(
-    noise: KnownNoise,
-    runs: int,
-    boots: int,
-    paired: bool,
-    *,
-    alpha: float = VERDICT_ALPHA,
-    power: float = POWER,
-) -> Resolution:
-    """Predict a comparison with `boots` boots per side of `runs` runs each.
-
-    Raises ValueError without runs or boots.
-    """
-    return _planned(noise, runs, boots, paired, alpha, power, None)
-
-
 def plan_family(
     noise: KnownNoise,
     runs: int,
@@ -200,19 +184,6 @@ def plan_family(
     """
     if not pairs:
         raise ValueError("a table must have at least one row, that is, a pair of kernels")
-    table = PlannedRows.of(pairs) if len(pairs) > 1 else None
-    return _planned(noise, runs, boots, paired, alpha, power, table)
-
-
-def _planned(
-    noise: KnownNoise,
-    runs: int,
-    boots: int,
-    paired: bool,
-    alpha: float,
-    power: float,
-    table: PlannedRows | None,
-) -> Resolution:
     if runs < 1 or boots < 1:
         raise ValueError("a comparison needs at least one boot per side with one run")
     blank = Resolution(
@@ -224,7 +195,7 @@ def _planned(
         alpha=alpha,
         power=power,
         resolves_pct=math.inf,
-        table=table,
+        table=PlannedRows.of(pairs) if len(pairs) > 1 else None,
         sd_at_most=noise.sd_at_most,
     )
     return replace(blank, resolves_pct=_smallest(blank)) if boots >= blank.fewest else blank
