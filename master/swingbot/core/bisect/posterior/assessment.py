@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -135,6 +136,7 @@ class Assessment:
         return self.ev.points[position]
 
 
+@lru_cache(maxsize=1)  # a step and the belief that is shown after it assess the same state
 def assess(state: BisectionState, policy: Policy) -> Assessment:
     ev = gather(state, policy)
     post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
