@@ -5,27 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import sqlalchemy as sa
 
-from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import NewTree, add_tree
-from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
-from tests.fakes.mail import brain_environment
-
-
-@pytest.fixture
-def brain(engine: sa.Engine, db_url: str, tmp_path: Path) -> Brain:
-    make_fakelinux(tmp_path / "linux", [FakeCommit(speed=99)])
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    return make_brain(settings, engine, tmp_path / "linux")
+from tests.fakes.memory_brain import MemoryBrain
 
 
 @pytest.fixture
@@ -82,21 +70,22 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (
 
 
 def test_a_tree_is_refused_before_its_server_hears_of_it(
-    brain: Brain, server: tuple[str, list[str]]
+    brain: MemoryBrain, server: tuple[str, list[str]]
 ) -> None:
     url, arrived = server
     for more, sentence in REFUSED:
         with pytest.raises(RequestError, match=sentence):
             add_tree(brain.lab, new(**{"url": url} | more))
         assert arrived == [], more
-    assert brain.count("tree") == brain.count("boot_spec") == 0
+    assert brain.store.db.trees == {}
+    assert brain.store.db.specs == {}
     with pytest.raises(RequestError):
         add_tree(brain.lab, new(url))
     assert arrived, "a valid tree asks its server"
 
 
 def test_another_tree_of_a_known_name_is_refused_before_its_server_hears_of_it(
-    brain: Brain, server: tuple[str, list[str]]
+    brain: MemoryBrain, server: tuple[str, list[str]]
 ) -> None:
     url, arrived = server
     add_tree(brain.lab, new(str(brain.repo), base="main"))
