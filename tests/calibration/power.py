@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from scipy.stats import ttest_ind
 
-from swingbot.core.model.noise import MeasuredBoot
+from swingbot.core.model.noise import PastBoot
 from swingbot.core.plan.noise import estimate, sd_at_most
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 
@@ -83,7 +83,7 @@ def _limit(rng: np.random.Generator, runs: int, kernels: int) -> float | None:
     return sd_at_most(
         estimate(
             [
-                MeasuredBoot(
+                PastBoot(
                     code=str(n), image=str(n), day=str(n), k=k, shared=False, values=tuple(runs_of)
                 )
                 for n, kernel in enumerate(values.tolist())

@@ -12,7 +12,7 @@ import pytest
 from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import BisectionTerms
-from swingbot.core.model.noise import MeasuredBoot, NoisePrior, NoiseRecord
+from swingbot.core.model.noise import NoisePrior, NoiseRecord, PastBoot
 from swingbot.core.plan.noise import estimate, noise_prior
 from swingbot.core.stats.boot_modes import boot_modes
 from tests.simulate import SimulatedBench, a_state, bisect_to_the_end, known_noise
@@ -42,7 +42,7 @@ def test_one_mode_is_not_two() -> None:
 
 def test_a_noise_record_knows_modes_and_the_spread_within_them() -> None:
     past = [
-        MeasuredBoot(
+        PastBoot(
             code=str(n), image=str(n), day="2026-01-01", k=k, shared=False, values=(math.exp(v),)
         )
         for n, levels in enumerate(kernels(0.3, -0.2))

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from swingbot.core.model.noise import MeasuredBoot
+from swingbot.core.model.noise import PastBoot
 from swingbot.core.plan.noise import estimate, sd_at_most
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from tests.calibration.power import power
@@ -51,7 +51,7 @@ WORLDS: Final[dict[str, Levels]] = {
 def limit(world: Levels, rng: np.random.Generator, kernels: int) -> float | None:
     """What a record of so many kernels says of the spread of boots."""
     boots = [
-        MeasuredBoot(
+        PastBoot(
             code=str(kernel), image=str(kernel), day=str(kernel), k=k, shared=False, values=(value,)
         )
         for kernel in range(kernels)

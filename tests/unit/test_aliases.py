@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side, without_aliases
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot.core.plan.aliases import aliases_of_boots, with_aliases
 from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import sheet_of_table
@@ -103,14 +103,14 @@ ONE_ITERATION = UnitJob(name="job", program="hackbench", params={"iterations": "
 TWO_ITERATIONS = replace(ONE_ITERATION, params={"iterations": "2"})
 
 
-def boots(*means: float) -> list[MeasuredBoot]:
+def boots(*means: float) -> list[PastBoot]:
     return [
-        MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(mean,))
+        PastBoot(code="c", image="i", day="d", k=k, shared=True, values=(mean,))
         for k, mean in enumerate(means)
     ]
 
 
-def of_boots(job: UnitJob, **measured: list[MeasuredBoot]) -> dict[tuple[str, str], str]:
+def of_boots(job: UnitJob, **measured: list[PastBoot]) -> dict[tuple[str, str], str]:
     by_key = {(job.name, f"hackbench.{name}"): of_metric for name, of_metric in measured.items()}
     return aliases_of_boots(by_key, {job.name: job}, PROGRAMS)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoiseRecord, Spread
+from swingbot.core.model.noise import EMULATED, NOISY, NoiseRecord, PastBoot, Spread
 from swingbot.core.plan.noise import estimate, noise_prior, pair_prior, sd_at_most
 from swingbot.core.stats.evidence import UNKNOWN
 
@@ -27,7 +27,7 @@ def past(
     wild: float = 0.0,
     shared: bool = False,
     **sd: float,
-) -> list[MeasuredBoot]:
+) -> list[PastBoot]:
     """Boots of `codes` kernels; spreads by name: run, boot, day, layout, shift (of k, alike for
     all)."""
     rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ def past(
                         at -= rng.exponential(0.2)
                     values = tuple(float(v) for v in np.exp(at + draw("run", runs)))
                     found.append(
-                        MeasuredBoot(
+                        PastBoot(
                             code=f"c{code}",
                             image=f"i{code}/{layout}",
                             day=f"d{day}",
@@ -111,7 +111,7 @@ def test_wild_boots_are_counted_and_left_out() -> None:
 def test_a_second_mode_is_noise_and_not_wild() -> None:
     rng = np.random.default_rng(4)
     two = [
-        MeasuredBoot(
+        PastBoot(
             code="c",
             image="i",
             day="d",
@@ -143,7 +143,7 @@ def test_a_boot_that_was_made_twice_at_one_k_counts_twice_and_spoils_nothing() -
 
 def test_boots_that_share_no_k_tell_nothing_of_pairs() -> None:
     lonely = [
-        MeasuredBoot(code=f"c{i}", image=f"i{i}", day="d", k=i, shared=True, values=(100.0 + i,))
+        PastBoot(code=f"c{i}", image=f"i{i}", day="d", k=i, shared=True, values=(100.0 + i,))
         for i in range(5)
     ]
     assert not estimate(lonely, paired=True).pair.known
@@ -157,7 +157,7 @@ def test_a_repeatable_testbox_without_shared_boots_has_no_spread_of_pairs() -> N
 
 def test_identical_values_have_the_smallest_spread_that_is_believed() -> None:
     same = [
-        MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(5.0, 5.0))
+        PastBoot(code="c", image="i", day="d", k=k, shared=True, values=(5.0, 5.0))
         for k in range(6)
     ]
     found = estimate(same)
@@ -168,7 +168,7 @@ def test_identical_values_have_the_smallest_spread_that_is_believed() -> None:
 def test_scaling_every_value_changes_nothing() -> None:
     one = past(6, run=0.01, boot=0.01)
     other = [
-        MeasuredBoot(
+        PastBoot(
             code=b.code,
             image=b.image,
             day=b.day,
@@ -182,8 +182,8 @@ def test_scaling_every_value_changes_nothing() -> None:
 
 
 def test_zeros_negatives_gaps_and_nothing_are_no_trouble() -> None:
-    def boot(k: int, *values: float) -> MeasuredBoot:
-        return MeasuredBoot(code="c", image="i", day="d", k=k, shared=False, values=values)
+    def boot(k: int, *values: float) -> PastBoot:
+        return PastBoot(code="c", image="i", day="d", k=k, shared=False, values=values)
 
     assert estimate([]) == NoiseRecord()
     assert estimate([boot(0), boot(1, math.nan)]) == NoiseRecord()

@@ -112,7 +112,7 @@ class LabQueue:
         return self.forecast.left_with(
             kind,
             boots,
-            {(box, spec): self.boot_seconds(box, spec) for _, box, spec in boots},
+            {(name, spec): self.boot_seconds(name, spec) for _, name, spec in boots},
             {
                 row["build_key"]: self._build(row["seconds"])
                 for row in rows(self.conn, _FORECASTS, keys=keys)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.contract.unit_job import UnitJob
 
@@ -68,10 +68,10 @@ WHERE f.fresh >= :least AND f.fresh >= :share * (SELECT count(*) FROM (SELECT FR
 class Noise(Rows):
     def measured_boots(
         self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
-        records: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
+    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
+        records: dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]] = {}
         for row in self.select(_MEASURED_BOOTS, testbox=testbox, most=RECENT_BOOTS):
-            boot = MeasuredBoot(
+            boot = PastBoot(
                 code=row.code,
                 image=row.image,
                 day=row.day,

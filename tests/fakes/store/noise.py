@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from statistics import fmean
 
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.store.tables import BootRow, Noun
 
@@ -14,9 +14,9 @@ from tests.fakes.store.tables import BootRow, Noun
 class Noise(Noun):
     def measured_boots(
         self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
+    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
         recent = self._measured(testbox)
-        found: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
+        found: dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]] = {}
         keys = sorted(
             {(row.order.spec or "", row.order.purpose, row.order.k or 0) for row in recent}
         )
@@ -38,14 +38,14 @@ class Noise(Noun):
                     values.setdefault((run.unit_job, metric), []).append(fmean(samples))
         return values
 
-    def _boot(self, row: BootRow, rank: int, values: tuple[float, ...]) -> MeasuredBoot:
+    def _boot(self, row: BootRow, rank: int, values: tuple[float, ...]) -> PastBoot:
         code = min(
             v.tree_hash + v.kconfig + v.compiler
             for v in self.db.variants.values()
             if v.build_key == row.order.build_key
         )
         spec = row.order.spec or ""
-        return MeasuredBoot(
+        return PastBoot(
             code=code + spec,
             image=row.image + spec,
             day=row.booted_at.strftime("%Y-%m-%d"),

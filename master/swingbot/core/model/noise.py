@@ -26,7 +26,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredBoot:
+class PastBoot:
     """One past boot with the runs of one metric of one unit job."""
 
     code: str  # equal for builds of equal code, which differ only in layout

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.noise import MeasuredBoot
+from swingbot.core.model.noise import PastBoot
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
@@ -37,7 +37,7 @@ def with_aliases(
 
 
 def aliases_of_boots(
-    boots: Mapping[tuple[str, str], Sequence[MeasuredBoot]],
+    boots: Mapping[tuple[str, str], Sequence[PastBoot]],
     unit_jobs: Mapping[str, UnitJob],
     programs: Mapping[str, Program],
 ) -> dict[tuple[str, str], str]:
@@ -57,7 +57,7 @@ def aliases_of_boots(
     return found
 
 
-def _same_boots(one: Sequence[MeasuredBoot], other: Sequence[MeasuredBoot]) -> bool:
+def _same_boots(one: Sequence[PastBoot], other: Sequence[PastBoot]) -> bool:
     latest = zip(reversed(one), reversed(other), strict=False)
     return all(
         (a.code, a.image, a.day, a.k, len(a.values)) == (b.code, b.image, b.day, b.k, len(b.values))

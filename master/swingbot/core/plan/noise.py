@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoisePrior, NoiseRecord, Spread
+from swingbot.core.model.noise import EMULATED, NOISY, NoisePrior, NoiseRecord, PastBoot, Spread
 from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
 from swingbot.core.stats.evidence import UNKNOWN, PairPrior
 from swingbot.core.thresholds import (
@@ -40,7 +40,7 @@ Array = npt.NDArray[np.float64]
 _Cells = dict[Hashable, list[float]]
 
 
-def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRecord:
+def estimate(boots: Sequence[PastBoot], *, paired: bool = False) -> NoiseRecord:
     """Return the record for `boots` of any number of kernels.
 
     Boots without values are ignored; without boots, the record is empty. `paired`: equal k shift
@@ -76,7 +76,7 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
     )
 
 
-def _modes(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Spread]:
+def _modes(boots: Sequence[PastBoot], means: Array) -> tuple[BootModes | None, Spread]:
     """Return the modes of boots within their kernels, and the spread of boot means within a mode.
 
     The spread is not known if there is a single mode.
@@ -89,7 +89,7 @@ def _modes(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | Non
     return modes, _within(cells)
 
 
-def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:
+def _scaled(boots: Sequence[PastBoot]) -> list[Array]:
     """Map runs to a scale of relative differences.
 
     Logarithms, or shares of the mean magnitude if any value is zero or less.
@@ -132,7 +132,7 @@ def _typical(groups: Sequence[Array]) -> float:
     return max(float(np.median(np.concatenate(differences))) / HALF_NORMAL, 10 * RECORD_FLOOR)
 
 
-def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
+def _tame(boots: Sequence[PastBoot], means: Array) -> tuple[list[int], int]:
     """Return indices of boots that are not outliers among their kernel's, and how many are."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, boot in enumerate(boots):
@@ -214,12 +214,12 @@ def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread
     return Spread(sd=spread.sd / math.sqrt(typical), df=spread.df)
 
 
-def _layouts(boots: Sequence[MeasuredBoot], means: Array, boot_mean: Spread) -> Spread:
+def _layouts(boots: Sequence[PastBoot], means: Array, boot_mean: Spread) -> Spread:
     cells = _grouped(((b.code, b.image) for b in boots), means)
     return _between(cells, lambda key: key[0], boot_mean)
 
 
-def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
+def _pairs(boots: Sequence[PastBoot], means: Array) -> Spread:
     """Return the spread of shared boots without kernel levels and the shift of each k.
 
     A two-way table with missing cells, by least squares.

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot_jobs.contract.unit_job import UnitJob
 
 
@@ -15,7 +15,7 @@ class Noise(Protocol):
 
     def measured_boots(
         self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
+    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
         """Return the benchmark metrics of the testbox's last 3000 measured boots, {(unit job,
         metric): (boots, oldest first, time of the first, time of the last)}.
         """

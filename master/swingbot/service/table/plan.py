@@ -92,7 +92,7 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class _PlannedRows:
     """The rows of a request before anything is recorded."""
 
     tree: Tree
@@ -171,7 +171,7 @@ def _about(key: str) -> Iterator[None]:
         raise
 
 
-def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _Rows:
+def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _PlannedRows:
     if not 1 <= request.boots <= TABLE_BOOTS:
         raise RequestError(
             f"boots per row must be between 1 and {TABLE_BOOTS}, got {request.boots}", key="boots"
@@ -188,7 +188,7 @@ def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _
         rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)
     except BadLayout as error:
         raise RequestError(str(error), key=error.key) from None
-    return _Rows(tree=tree, kernels={kernel.name: kernel for kernel in kernels}, rows=rows)
+    return _PlannedRows(tree=tree, kernels={kernel.name: kernel for kernel in kernels}, rows=rows)
 
 
 def _laid_out(
@@ -197,7 +197,7 @@ def _laid_out(
     settings: LabSettings,
     tx: Transaction,
     request: TableRequest,
-    rows: _Rows,
+    rows: _PlannedRows,
 ) -> tuple[NewComparison, list[Variant]]:
     levels = {
         name: trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
@@ -320,7 +320,7 @@ def _sysctls(row: LayoutRow) -> dict[str, str]:
     return sysctls
 
 
-def _fitting(request: TableRequest, rows: _Rows) -> tuple[Reference, ...]:
+def _fitting(request: TableRequest, rows: _PlannedRows) -> tuple[Reference, ...]:
     """Choose the default reference of a row: successive commits build on each other."""
     if request.kernels.consecutive:
         return ("above",)

@@ -23,7 +23,7 @@ STOP_SECONDS: Final = (
 TRIM_SECONDS: Final = 0.05  # delay before surplus connections are closed; their heads are read
 
 
-class Door:
+class SurplusCloser:
     """Closes surplus connections soon after one was opened."""
 
     def __init__(self, waiting: WaitingConnections) -> None:
@@ -56,7 +56,7 @@ class ImpatientProtocol(H11Protocol):
     _look_again: asyncio.TimerHandle | None = None
     _stuck: bool = False  # at the last check
 
-    def __init__(self, *given: Any, door: Door, **more: Any) -> None:
+    def __init__(self, *given: Any, door: SurplusCloser, **more: Any) -> None:
         super().__init__(*given, **more)
         self._door = door
 
@@ -139,7 +139,7 @@ def config(
         host=host,
         port=port,
         http=functools.partial(  # type: ignore[arg-type]  # called with keywords only
-            ImpatientProtocol, door=Door(WaitingConnections(connections, _among(proxies)))
+            ImpatientProtocol, door=SurplusCloser(WaitingConnections(connections, _among(proxies)))
         ),
         ws="none",
         log_level="warning",

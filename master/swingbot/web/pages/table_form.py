@@ -91,7 +91,7 @@ DOORS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
+class _SubmittedForm:
     """What was sent through a door, and by whom."""
 
     door: Door
@@ -141,17 +141,17 @@ class TableForm:
                         403, "JSON requests need a token: send `Authorization: Bearer <token>`."
                     )
                 sent, dry_run = read_json(body, self._patch_bytes)
-                form = _Form(door=door, request=request, person=person, sent=sent)
+                form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
                 return await run_in_threadpool(self._answer_json, form, dry_run)
             same_site(request)
             sent = read_form(kind, body, self._patch_bytes)
             self._forms.check(request, sent.values)
-            form = _Form(door=door, request=request, person=person, sent=sent)
+            form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
             return await run_in_threadpool(self._answer_form, form)
 
         return ask
 
-    def _answer_form(self, form: _Form) -> Response:
+    def _answer_form(self, form: _SubmittedForm) -> Response:
         def page(problem: str, plan: TablePlan | None = None, status: int = 200) -> Response:
             return self._page(form.door, form.request, form.sent, problem, plan, status)
 
@@ -167,7 +167,7 @@ class TableForm:
             return page(f"{error}. Nothing was queued.", status=429)
         return page(refused or "", plan)
 
-    def _answer_json(self, form: _Form, dry_run: bool) -> Response:
+    def _answer_json(self, form: _SubmittedForm, dry_run: bool) -> Response:
         try:
             request = self._requested(form)
             if dry_run:
@@ -185,7 +185,9 @@ class TableForm:
             headers={"location": _address(queued.id)},
         )
 
-    def _facts(self, form: _Form, request: TableRequest, plan: TablePlan) -> dict[str, Any]:
+    def _facts(
+        self, form: _SubmittedForm, request: TableRequest, plan: TablePlan
+    ) -> dict[str, Any]:
         used, quota = self._submitter.used(form.person)
         stacks = [row.series for row in request.kernels.rows]
         return {
@@ -196,7 +198,7 @@ class TableForm:
             "quota": asdict(quota) if quota else None,
         }
 
-    def _requested(self, form: _Form) -> TableRequest:
+    def _requested(self, form: _SubmittedForm) -> TableRequest:
         """Raises RequestError for fields that are missing, too long or malformed."""
         sent = form.sent
         if not sent.text("tree"):
