@@ -86,11 +86,11 @@ def levels(facts: dict[str, Any], against: str) -> dict[int, tuple[int, str]]:
 
 def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(desk: Desk) -> None:
     words = ("experiment", f"{desk.commits[0]}..{desk.commits[4]}", "--boots", "3")
-    asked = desk.json(*words, "--against", "above,first")
+    names = [commit[:12] for commit in desk.commits]
+    asked = desk.json(*words, "--against", f"above,first,{names[1]}")
     assert asked["id"].startswith("e") and asked["status"] == "waiting"
     desk.brain.run()
     facts = desk.json("show", asked["id"])
-    names = [commit[:12] for commit in desk.commits]
     assert [arm["name"] for arm in facts["arms"]] == names
     assert [arm["state"] for arm in facts["arms"]] == ["built", "built", "built", "failed", "built"]
     assert levels(facts, "above") == {
@@ -104,6 +104,12 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
         2: (0, "worse"),
         3: (0, "invalid"),
         4: (0, "same"),
+    }
+    assert levels(facts, names[1]) == {
+        0: (1, "better"),
+        2: (1, "same"),
+        3: (1, "invalid"),
+        4: (1, "better"),
     }
     notes = {
         row["arm"]: row["reason"]

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
+from swingbot.core.table.rows import MeasuredBoot
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 
 Values = dict[tuple[str, str], list[BootRuns]]  # by (unit job, metric)
+
+
+def measured_boots(
+    specs: Specs,
+    boots: Boots,
+    image: str,
+    testbox: str,
+    spec: str,
+    series: str,
+    numbers: BootNumbers,
+) -> tuple[list[MeasuredBoot], list[str]]:
+    """Return the boots of an image with their values, and the problems of boots that did not come
+    up and of unit jobs without a result, as text.
+    """
+    measured, problems = [], []
+    for boot in boots.find(image, testbox, spec, series, numbers):
+        values = boots.values(boot.id) if boot.outcome == "up" else {}
+        measured.append(MeasuredBoot(k=boot.k, facts=boot.facts, values=values))
+        if boot.outcome != "up":
+            problems.append(f"boot {boot.k} was {boot.trouble}")
+            continue
+        seen = {job for job, _ in values}
+        problems += [
+            f"boot {boot.k}, {job.name}: {problem}"
+            for job in specs.get(spec)
+            if job.name not in seen
+            for problem in boots.problems(boot.id, job.name)[:1]
+        ]
+    return measured, problems
 
 
 def boots_of(
@@ -23,19 +53,8 @@ def boots_of(
     the other boots as text.
     """
     values: Values = {}
-    problems = []
-    for boot in boots.find(image, testbox, spec, series, numbers):
-        if boot.outcome != "up":
-            problems.append(f"boot {boot.k} was {boot.trouble}")
-            continue
-        samples = boots.values(boot.id)
-        for key, runs in samples.items():
+    measured, problems = measured_boots(specs, boots, image, testbox, spec, series, numbers)
+    for boot in measured:
+        for key, runs in boot.values.items():
             values.setdefault(key, []).append(BootRuns(k=boot.k, values=tuple(runs)))
-        jobs_seen = {job for job, _ in samples}
-        problems += [
-            f"boot {boot.k}, {job.name}: {problem}"
-            for job in specs.get(spec)
-            if job.name not in jobs_seen
-            for problem in boots.problems(boot.id, job.name)[:1]
-        ]
     return values, problems

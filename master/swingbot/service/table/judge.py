@@ -14,7 +14,6 @@ from swingbot.core.stats.looks import Look, keyed
 from swingbot.core.stats.rows import Rule
 from swingbot.core.table.rows import (
     MeasuredArm,
-    MeasuredBoot,
     TestboxRule,
     rows_of,
     rows_without_numbers,
@@ -27,6 +26,7 @@ from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.variants import Variants
+from swingbot.service.result.boots import measured_boots
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
 from swingbot_jobs.testbox.definition import Testbox
@@ -87,21 +87,15 @@ def _booted(
     jobs = specs.get(spec)
     if arm.image is None:
         return replace(arm, spec=spec, jobs=jobs)
-    measured, problems = [], []
-    series = series_for(testbox, comparison)
-    for boot in boots.find(arm.image, testbox.name, spec, series, comparison.numbers):
-        values = boots.values(boot.id) if boot.outcome == "up" else {}
-        measured.append(MeasuredBoot(k=boot.k, facts=boot.facts, values=values))
-        if boot.outcome != "up":
-            problems.append(f"boot {boot.k} was {boot.trouble}")
-            continue
-        seen = {job for job, _ in values}
-        problems += [
-            f"boot {boot.k}, {job.name}: {problem}"
-            for job in jobs
-            if job.name not in seen
-            for problem in boots.problems(boot.id, job.name)[:1]
-        ]
+    measured, problems = measured_boots(
+        specs,
+        boots,
+        arm.image,
+        testbox.name,
+        spec,
+        series_for(testbox, comparison),
+        comparison.numbers,
+    )
     return replace(arm, spec=spec, jobs=jobs, boots=measured, problems=problems)
 
 
