@@ -264,6 +264,23 @@ def test_comparisons_are_extended_and_the_service_s_own_are_not(desk: Desk) -> N
     assert (row["base"]["boots"], row["head"]["boots"], row["verdict"]) == (5, 5, "worse")
 
 
+def test_three_kernels_against_two_references_are_one_table(desk: Desk) -> None:
+    refs = [desk.commits[0], desk.commits[1], desk.commits[4]]
+    names = [commit[:12] for commit in refs]
+    asked = desk.json("compare", *refs, "--boots", "3", "--against", f"first,{names[1]}")
+    assert asked["id"].startswith("c")
+    assert asked["plan"]["against"] == ["first", names[1]]
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert [arm["name"] for arm in facts["arms"]] == names
+    assert levels(facts, "first") == {1: (0, "worse"), 2: (0, "same")}
+    assert levels(facts, names[1]) == {0: (1, "better"), 2: (1, "better")}
+    said = desk.run("show", asked["id"]).output
+    tables = [line for line in said.splitlines() if line.strip().startswith("kernel ")]
+    assert len(tables) == 1, said
+    assert f"relative to the first row and row {names[1]}" in " ".join(said.split())
+
+
 def test_every_form_prints_what_was_measured(desk: Desk, tmp_path: Path) -> None:
     asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[2]}", "--boots", "3")
     empty = desk.run("show", asked["id"], "--format", "changelog")

@@ -170,7 +170,7 @@ def table(
     row = _found(conn, id)
     of = row["id"]
     row |= {
-        "id": _shown(row["kind"], of),
+        "id": ids.of_table(row["kind"], of),
         "incident": shown("incident", row["incident"]),
         "parts": rows(conn, _PARTS, id=of),
         "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
@@ -199,15 +199,10 @@ def _found(conn: sa.Connection, id: int | str) -> Row:
     row = first(conn, _TABLE, id=of)
     if row is None:
         raise NotFound(missing(kind, of))
-    named, right = ids.show(kind, of), _shown(row["kind"], of)
+    named, right = ids.show(kind, of), ids.of_table(row["kind"], of)
     if not isinstance(id, int) and id == named != right:
         raise NotFound(f"{kind} {named} does not exist, but {right} does")
     return row
-
-
-def _shown(kind: str, of: int) -> str:
-    """Return the address of a table: `e6` of an experiment, `c5` of any other kind."""
-    return ids.show("experiment" if kind == "experiment" else "comparison", of)
 
 
 def _boot(boot: Row) -> Row:
@@ -392,7 +387,7 @@ def list_tables(
         params["testbox"] = testbox
     matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
     return [
-        row | {"id": _shown(row["kind"], row["id"]), "testboxes": row["testboxes"] or []}
+        row | {"id": ids.of_table(row["kind"], row["id"]), "testboxes": row["testboxes"] or []}
         for row in matches
     ]
 
