@@ -63,13 +63,6 @@ class Site:
         )
         return self.web.conn.execute(sa.text(query), {"id": int(comparison[1:])}).one()
 
-    def count(self) -> int:
-        return int(
-            self.web.conn.execute(
-                sa.text("SELECT count(*) FROM comparison WHERE kind = 'asked'")
-            ).scalar_one()
-        )
-
 
 def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Site:
     web = stack.enter_context(served(db_url, place, filled=False, **environment))

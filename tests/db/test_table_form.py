@@ -1,14 +1,16 @@
-"""Asking for a comparison over the web: by form and by script, within a quota, with nothing
-fetched and nothing binary."""
+"""Asking for a table over the web, through either door: by form and by script, plan and cost first,
+within a quota, with nothing fetched and nothing binary."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+import subprocess
 from contextlib import suppress
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
@@ -21,6 +23,7 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.access.quota import Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.patchset.read import read_file
+from swingbot.service.limits import WEB_ROWS
 from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
 
@@ -29,28 +32,64 @@ def used(seconds: float) -> dict[str, float]:
     return {"open_requests": 1, "testbox_seconds": seconds}
 
 
-def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(serve: Serve) -> None:
+def ask(site: Site, headers: dict[str, str], door: str, **keys: Any) -> httpx.Response:
+    return site.web.client.post(door, json={"tree": "fake", **keys}, headers=headers)
+
+
+def queued(site: Site) -> int:
+    query = "SELECT count(*) FROM comparison WHERE kind IN ('asked', 'experiment')"
+    return int(site.web.conn.execute(sa.text(query)).scalar_one())
+
+
+def arms_of(site: Site, id: str) -> list[Any]:
+    query = """SELECT a.name, v.commit, v.origin, v.trust FROM comparison_arm a
+        JOIN variant v ON v.id = a.variant WHERE a.comparison = :id ORDER BY a.arm"""
+    return list(site.web.conn.execute(sa.text(query), {"id": int(id[1:])}))
+
+
+def series(site: Site, *revisions: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(site.linux), "format-patch", "--stdout", *revisions],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("door", "page", "kernels", "commits"),
+    [
+        ("/compare", "comparison", {"base": "base", "head": "tip"}, [0, 2]),
+        ("/experiment", "experiment", {"range": "base..tip"}, [0, 1, 2]),
+    ],
+)
+def test_a_script_learns_plan_and_cost_then_queues_and_the_same_again_is_the_same(
+    serve: Serve, door: str, page: str, kernels: dict[str, str], commits: list[int]
+) -> None:
     site = serve()
     ada = site.web.token("Ada", Role.SUBMITTER)
-    asked = site.json(ada, boots=3, dry_run=True)
-    assert asked.status_code == 200 and asked.json()["id"] is None and site.count() == 0
-    cost = asked.json()["plan"]["cost"]
-    assert (cost["boots"], cost["testbox_seconds"]) == (6, 6 * 900)
-    assert [(part["testbox"], part["at_most"]) for part in cost["testboxes"]] == [
+    planned = ask(site, ada, door, **kernels, boots=3, dry_run=True)
+    assert planned.status_code == 200 and planned.json()["id"] is None and queued(site) == 0
+    plan = planned.json()["plan"]
+    assert [row["commit"] for row in plan["rows"]] == [site.commits[n] for n in commits]
+    boots = 3 * len(commits)
+    assert (plan["cost"]["boots"], plan["cost"]["testbox_seconds"]) == (boots, boots * 900)
+    assert [(part["testbox"], part["at_most"]) for part in plan["cost"]["testboxes"]] == [
         ("vm-icount", True)
     ]
-    first = site.json(ada, boots=3)
-    assert (first.status_code, first.headers["location"]) == (
-        201,
-        f"/comparison/{first.json()['id']}",
-    )
-    assert first.json()["used"] == used(6 * 900)
-    again = site.json(site.web.token("Bob", Role.SUBMITTER), boots=3)
-    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+    first = ask(site, ada, door, **kernels, boots=3)
+    id = first.json()["id"]
+    assert (first.status_code, first.headers["location"]) == (201, f"/{page}/{id}")
+    assert first.json()["used"] == used(boots * 900)
+    bob = site.web.token("Bob", Role.SUBMITTER)
+    branch = site.web.client.get("/trees.json").json()[0]["branch"]
+    named = {key: ref.replace("tip", branch) for key, ref in kernels.items()}
+    again = ask(site, bob, door, **named, boots=3)
+    assert (again.status_code, again.json()["id"]) == (200, id)
     assert again.json()["used"] == used(0.0), "what was queued already costs nothing more"
-    assert (
-        site.web.client.get(f"/comparison/{first.json()['id']}.json").json()["status"] == "waiting"
-    )
+    assert site.web.client.get(f"/{page}/{id}.json").json()["status"] == "waiting"
+    query = "SELECT detail FROM access_event WHERE act = 'compare' ORDER BY id"
+    assert site.web.conn.execute(sa.text(query)).scalars().all() == [id, id]
 
 
 @pytest.mark.parametrize("door", ["/compare", "/experiment"])
@@ -90,6 +129,24 @@ def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
     assert answer.status_code == 201, answer.text
     head = site.head_of(answer.json()["id"])
     assert head.commit not in site.commits and (head.origin, head.trust) == ("patch", "untrusted")
+
+
+def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them(
+    serve: Serve,
+) -> None:
+    site = serve()
+    headers = site.web.token("Op", Role.OPERATOR)
+    mbox = series(site, f"{site.commits[0]}..{site.commits[2]}")
+    more: dict[str, Any] = {"against": ["above", "1/2"], "looks": 3}
+    answer = ask(site, headers, "/experiment", base="base", series=mbox, **more)
+    assert answer.status_code == 201, answer.text
+    assert len(answer.json()["patches"]) == 2
+    base, *patches = arms_of(site, answer.json()["id"])
+    assert (base.name, base.commit, base.trust) == ("base", site.commits[0], "trusted")
+    assert [arm.name for arm in patches] == ["1/2", "2/2"]
+    assert {(arm.origin, arm.trust) for arm in patches} == {("patch", "untrusted")}
+    facts = site.web.client.get(f"/experiment/{answer.json()['id']}.json").json()
+    assert (facts["against"], facts["looks_stated"]) == (["above", "1/2"], 3)
 
 
 def test_each_patch_of_a_mailbox_is_a_commit_of_its_own(serve: Serve) -> None:
@@ -160,7 +217,42 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
 ) -> None:
     answer = idle.json(ada, **keys)
     assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
-    assert idle.count() == 0
+    assert queued(idle) == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "name the kernels: two or more commits, a range A..B, or a base with patches"),
+        ({"range": "tip"}, "write the range as A..B"),
+        ({"range": "a...b"}, "write the range as A..B"),
+        ({"range": "tip..base"}, "is empty"),
+        ({"range": "base..nosuch"}, "over the web only fetched commits can be compared"),
+        ({"range": "base..HEAD^{/x}"}, "not a valid commit name"),
+        ({"range": "--output=x..tip"}, "not a valid commit name"),
+        ({"base": ":/commit"}, "not a valid commit name"),
+        ({"base": "base"}, "needs at least two rows"),
+        ({"base": "a" * 5000}, "characters"),
+        ({"range": "base..tip", "base": "base"}, "a range cannot be combined with a base"),
+        ({"range": "base..tip", "boots": 1001}, "from 1 to 1000"),
+        ({"range": "base..tip", "looks": 0}, "from 1 to 20, not '0'"),
+        ({"range": "base..tip", "looks": 21}, "from 1 to 20"),
+        ({"range": "base..tip", "looks": "x"}, "boots and looks numbers"),
+        ({"range": "base..tip", "against": "left"}, "there is no row 'left' to compare with"),
+        ({"base": "base", "series": "no patch"}, "no diff"),
+        ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
+        ({"base": "base", "series": 5}, "patch and series strings"),
+        ({"range": {"a": 1}}, "must be strings"),
+        ({"range": "base..tip", "trusted": True}, "Send an object with only these keys"),
+        ({"range": "base..tip", "compiler": "gcc-11"}, "Send an object with only these keys"),
+    ],
+)
+def test_what_makes_no_table_is_refused_in_a_sentence(
+    idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str
+) -> None:
+    answer = ask(idle, ada, "/experiment", **keys)
+    assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
+    assert queued(idle) == 0
 
 
 def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
@@ -169,21 +261,23 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
     lab = make_lab(idle.web.settings, idle.web.engine)
     patches = read_file("x", idle.patch().encode()).patches
     foreign = lab.tools.git.apply_series(idle.commits[0], patches)[-1]
-    answer = idle.json(ada, head=foreign)
-    assert (
-        answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]
-    )
+    for keys in ({"head": foreign}, {"range": f"base..{foreign}"}, {"base": foreign}):
+        answer = ask(idle, ada, "/compare", **keys)
+        assert answer.status_code == 400
+        assert "is not in branch main of tree fake" in answer.json()["error"]
 
 
 def test_only_who_may_submit_does(idle: Site) -> None:
-    assert idle.json({}).status_code == 403
-    refused = idle.json(idle.web.token("Rea", Role.READER))
-    assert (
-        refused.status_code == 403
-        and "needs the role submitter, and Rea's token has the role reader"
-        in refused.json()["error"]
-    )
-    assert idle.count() == 0
+    reader = idle.web.token("Rea", Role.READER)
+    for door in ("/compare", "/experiment"):
+        assert ask(idle, {}, door, range="base..tip").status_code == 403
+        refused = ask(idle, reader, door, range="base..tip")
+        assert refused.status_code == 403
+        assert (
+            "needs the role submitter, and Rea's token has the role reader"
+            in refused.json()["error"]
+        )
+    assert queued(idle) == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 50_000, b"\xff", b'{"tree": NaN}'])
@@ -224,7 +318,7 @@ def test_what_is_no_form_is_refused(
 ) -> None:
     answer = idle.web.client.post("/compare", content=body, headers=ada | {"content-type": kind})
     assert answer.status_code == 400 and "The form is malformed; nothing was queued." in answer.text
-    assert idle.count() == 0
+    assert queued(idle) == 0
 
 
 @given(st.binary(max_size=300), st.booleans())
@@ -279,66 +373,84 @@ def test_a_quota_holds_for_a_person_whatever_tokens_the_person_has(serve: Serve)
     assert events == ["Ada", "Ada", "Bob", "Op"]
 
 
-def form_of(page: str) -> dict[str, str]:
-    """The hidden fields of the first form to /compare."""
-    form = page[page.index('action="/compare"') :]
-    return dict(
-        re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[: form.index("</form>")])
-    )
+def test_a_quota_counts_the_boots_of_all_kernels(serve: Serve) -> None:
+    site = serve(SWINGBOT_WEB_OPEN_REQUESTS="2", SWINGBOT_WEB_TESTBOX_MINUTES="200")
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    wish = {"range": "base..tip", "boots": 5}
+    refused = ask(site, ada, "/experiment", **wish)
+    assert refused.status_code == 429 and "takes 225 testbox minutes" in refused.text
+    assert ask(site, ada, "/experiment", **wish, dry_run=True).json()["refused"]
+    assert ask(site, ada, "/experiment", range="base..tip", boots=1).status_code == 201
+    assert site.json(ada, boots=1).status_code == 201, "both doors share the quota"
+    assert ask(site, ada, "/experiment", range="base..tip", boots=2).status_code == 429
 
 
-def test_a_person_sees_the_cost_before_the_form_queues_anything(serve: Serve) -> None:
+HOSTILE = "<script>alert('x')</script>"
+
+
+def hidden(page: str, door: str) -> dict[str, str]:
+    """The hidden fields of the first form to a door."""
+    form = page[page.index(f'action="{door}"') :]
+    form = form[: form.index("</form>")]
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+
+
+@pytest.mark.parametrize(
+    ("door", "address", "kernels", "file", "shown"),
+    [
+        (
+            "/compare",
+            r"/comparison/c\d+",
+            {"head": "base"},
+            "patch",
+            ["<code>base+2 patches</code>", "*** SUBJECT HERE *** (cover letter)", "4 boots"],
+        ),
+        (
+            "/experiment",
+            r"/experiment/e\d+",
+            {"against": ["above", "first"], "job": ["vm-hackbench.yaml"]},
+            "series",
+            ["3 kernels", "against the row above and the first row", "6 boots"],
+        ),
+    ],
+)
+def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
+    serve: Serve, door: str, address: str, kernels: dict[str, Any], file: str, shown: list[str]
+) -> None:
     site = serve()
-    client, token = (
-        site.web.client,
-        site.web.token("Ada", Role.SUBMITTER)["Authorization"].removeprefix("Bearer "),
-    )
-    assert "Sign in" in client.get("/compare").text
-    assert (
-        client.post("/login", data={"key": token, "next": "/compare"}).headers["location"]
-        == "/compare"
-    )
-    page = client.get("/compare").text
+    client = site.web.client
+    token = site.web.token("Ada", Role.SUBMITTER)["Authorization"].removeprefix("Bearer ")
+    assert "Sign in" in client.get(door).text
+    signed = client.post("/login", data={"key": token, "next": door})
+    assert signed.headers["location"] == door
+    page = client.get(door).text
     assert "0 of your 5 requests" in page and "vm-hackbench.yaml" in page and "<option>fake" in page
-    fields = {
-        **form_of(page),
-        "tree": "fake",
-        "base": "base",
-        "head": "base",
-        "boots": "2",
-        "act": "foresee",
-    }
-    first = client.post(
-        "/compare", data=fields, files={"patch": ("x.mbox", site.mailbox().encode())}
-    )
-    assert "<code>base+2 patches</code>" in first.text
-    assert "*** SUBJECT HERE *** (cover letter)" in first.text
-    assert first.status_code == 200 and site.count() == 0
-    assert "4 boots" in first.text and "at most" in first.text and "Queue it" in first.text
-    queued = client.post(
-        "/compare", data={**form_of(first.text), "act": "ask"}, files={"none": b""}
-    )
-    assert queued.status_code == 303 and re.fullmatch(
-        r"/comparison/c\d+", queued.headers["location"]
-    )
-    assert site.head_of(queued.headers["location"].rpartition("/")[2]).origin == "patch"
-    assert queued.headers["location"] in client.get("/compare").text
-    without = {name: value for name, value in form_of(first.text).items() if name != "token"}
-    assert (
-        client.post("/compare", data={**without, "act": "ask"}, files={"none": b""}).status_code
-        == 403
-    )
-    assert (
-        client.post("/compare", json={"tree": "fake", "base": "base", "head": "tip"}).status_code
-        == 403
-    ), "JSON is for bearers"
-    wrong = client.post("/compare", data={**fields, "head": "<b>nosuch"}, files={"none": b""})
-    assert (
-        wrong.status_code == 400
-        and "Nothing was queued" in wrong.text
-        and "<b>nosuch" not in wrong.text
-    )
-    assert site.count() == 1
+    fields = {**hidden(page, door), "tree": "fake", "base": "base", **kernels}
+    fields |= {"boots": "2", "act": "foresee"}
+    mbox = site.mailbox().replace("Subject: [PATCH 2/2] ", f"Subject: [PATCH 2/2] {HOSTILE} ")
+    first = client.post(door, data=fields, files={file: ("x.mbox", mbox.encode())})
+    assert first.status_code == 200 and queued(site) == 0, first.text
+    assert all(words in first.text for words in (*shown, "at most", "Queue it")), first.text
+    assert "<script" not in first.text and "&lt;script&gt;" in first.text
+
+    def post(data: dict[str, str]) -> httpx.Response:
+        return client.post(door, data=data, files={"none": b""})
+
+    asked = post({**hidden(first.text, door), "act": "ask"})
+    assert asked.status_code == 303, asked.text
+    where = asked.headers["location"]
+    assert re.fullmatch(address, where) and where in client.get(door).text
+    table = client.get(where).text
+    assert "<script" not in table and "&lt;script&gt;" in table and "untrusted" in table
+    assert arms_of(site, where.rpartition("/")[2])[-1].origin == "patch"
+    without = {name: value for name, value in hidden(first.text, door).items() if name != "token"}
+    for data in (without, {**without, "token": "x"}):
+        assert post({**data, "act": "ask"}).status_code == 403
+    unsigned = client.post(door, json={"tree": "fake", "range": "base..tip"})
+    assert unsigned.status_code == 403, "JSON is for bearers"
+    wrong = post({**fields, "base": "<b>nosuch"})
+    assert wrong.status_code == 400 and "Nothing was queued" in wrong.text
+    assert "<b>nosuch" not in wrong.text and queued(site) == 1
 
 
 def test_a_quota_is_counted_in_requests_and_in_seconds() -> None:
@@ -365,3 +477,12 @@ def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
     answer = idle.json(ada, patch="".join(mails))
     assert answer.status_code == 400
     assert "there are 51 patches; at most 50 are accepted over the web" in answer.json()["error"]
+    one = series(idle, "-1", idle.commits[1])
+    many = "".join(
+        one.replace("[PATCH]", f"[PATCH {number}/{WEB_ROWS}]") for number in range(1, WEB_ROWS + 1)
+    )
+    answer = ask(idle, ada, "/experiment", base="base", series=many)
+    assert (
+        f"that makes {WEB_ROWS + 1} rows with the base; at most {WEB_ROWS} are allowed"
+        in answer.json()["error"]
+    )
