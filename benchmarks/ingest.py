@@ -43,6 +43,7 @@ import sqlalchemy as sa
 from benchmarks.embedded import a_database
 from benchmarks.samples_queries import panels, timed
 from benchmarks.samples_world import JOBS, RUNS, TESTBOXES, World, a_world, an_outcome
+from swingbot.core.model.outcome import Outcome
 from swingbot.service.faults import Faults
 from swingbot.service.result.ingest import ingest_outcomes
 from swingbot_db.engine import make_engine
@@ -215,7 +216,7 @@ def filled_part(
             found = tx.orders.by_number([order])[order]
             image = tx.builds.by_key([found.build_key])[found.build_key].image_sha256
             assert image is not None
-            boot = tx.boots.add(attempt, found, image, outcome)
+            boot = tx.boots.add(attempt, found, image, Outcome.read(outcome))
             assert boot is not None
             tx.runs.add(
                 boot,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
     BootNumbers,
     BootRecord,
@@ -15,7 +16,7 @@ from swingbot_db.store.rows import Rows, records
 
 
 class Boots(Rows):
-    def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
+    def add(self, attempt: int, order: Order, image: str, outcome: Outcome) -> int | None:
         boot = self.scalar(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series,"
             " k, purpose, outcome, reason, facts, files, seconds, origin)"
@@ -32,12 +33,12 @@ class Boots(Rows):
             series=order.series,
             k=order.k,
             purpose=order.purpose,
-            outcome=outcome["status"],
-            reason=outcome.get("reason"),
-            facts=json.dumps(outcome.get("facts", {})),
-            files=json.dumps(outcome["files"]),
-            seconds=outcome["seconds"],
-            origin=outcome.get("origin", "measured"),
+            outcome=outcome.status,
+            reason=outcome.reason,
+            facts=json.dumps(outcome.facts),
+            files=json.dumps(outcome.files),
+            seconds=outcome.seconds,
+            origin=outcome.origin,
         )
         assert boot is None or isinstance(boot, int)
         return boot

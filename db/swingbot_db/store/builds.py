@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
     KernelBuild,
 )
@@ -26,26 +27,26 @@ class KernelBuilds(Rows):
             for row in rows
         }
 
-    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        build = outcome["kernel_build"]
+    def add(self, attempt: int, outcome: Outcome) -> None:
+        kernel = outcome.kernel
+        assert kernel is not None
         self.execute(
             "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, sizes,"
             " errors, files, seconds, cached, attempt, origin)"
             " VALUES (:key, :status, :image, :compiler, CAST(:sizes AS jsonb), :errors,"
             " CAST(:files AS jsonb), :seconds, :cached, :attempt, :origin)"
             " ON CONFLICT DO NOTHING",
-            key=build["build_key"],
-            status=outcome["status"],
-            image=build.get("image_sha256") if outcome["status"] == "built" else None,
-            compiler=build["compiler_version"],
-            sizes=json.dumps(build.get("sizes", {})),
-            errors=[*build.get("errors", ())]
-            or ([outcome["reason"]] if outcome.get("reason") else []),
-            files=json.dumps(outcome["files"]),
-            seconds=outcome["seconds"],
-            cached=build["cached"],
+            key=kernel.build_key,
+            status=outcome.status,
+            image=kernel.image_sha256 if outcome.status == "built" else None,
+            compiler=kernel.compiler_version,
+            sizes=json.dumps(kernel.sizes),
+            errors=[*kernel.errors] or ([outcome.reason] if outcome.reason else []),
+            files=json.dumps(outcome.files),
+            seconds=outcome.seconds,
+            cached=kernel.cached,
             attempt=attempt,
-            origin=outcome.get("origin", "measured"),
+            origin=outcome.origin,
         )
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:

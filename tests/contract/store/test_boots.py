@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swingbot.core.model.noise import NoiseRecord, Spread
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
@@ -59,7 +60,7 @@ def test_the_same_boot_is_stored_once(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         order = a_boot_order(tx, lab)
         attempt = tx.attempts.add(order.id, 2)
-        outcome = {"status": "up", "seconds": 1.0, "files": {}}
+        outcome = Outcome(kind="boot", status="up", seconds=1.0, files={})
         assert tx.boots.add(attempt, order, sha256("image", 0), outcome) is None
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
     BootKey,
     CommitFacts,
@@ -238,7 +239,7 @@ def a_build(store: Store, lab: Lab, kernel: int = 0, **more: Any) -> str:
             },
         } | more
         store.deliver(attempt, outcome)
-        tx.builds.add(attempt, outcome)
+        tx.builds.add(attempt, Outcome.read(outcome))
         tx.orders.set_state(order.id, "done")
     return image
 
@@ -264,7 +265,7 @@ def a_boot(
             "files": {"results.tar": {"sha256": sha256("results", order.id), "size": 1}},
         } | more
         store.deliver(attempt, outcome)
-        boot = tx.boots.add(attempt, order, sha256("image", kernel), outcome)
+        boot = tx.boots.add(attempt, order, sha256("image", kernel), Outcome.read(outcome))
         assert boot is not None
         runs = [
             ParsedRun(unit_job=UNIT_JOB, number=number, status="ok", samples={METRIC: [value]})

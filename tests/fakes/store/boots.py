@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean, median
-from typing import Any
+from typing import Any, cast
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import BootNumbers, BootRecord, Order
+from swingbot_jobs.contract.orders import BootOutcome
 from tests.fakes.store.tables import BootRow, Noun, Refused, RunRow
 
 _LATEST = 20
 
 
 class Boots(Noun):
-    def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
+    def add(self, attempt: int, order: Order, image: str, outcome: Outcome) -> int | None:
         row = BootRow(
             id=self.db.next_id("boot"),
             attempt=attempt,
             order=order,
             image=image,
-            outcome=outcome["status"],
-            reason=outcome.get("reason"),
-            facts=outcome.get("facts", {}),
-            files=outcome["files"],
-            seconds=outcome["seconds"],
-            origin=outcome.get("origin", "measured"),
+            outcome=cast(BootOutcome, outcome.status),
+            reason=outcome.reason,
+            facts=outcome.facts,
+            files=outcome.files,
+            seconds=outcome.seconds,
+            origin=outcome.origin,
             booted_at=self.db.begun,
         )
         if order.build_key not in self.db.builds:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import KernelBuild, Variant
 from swingbot.core.plan.costs import PastBuild
+from swingbot_jobs.contract.orders import BuildStatus
 from tests.fakes.store.tables import BuildRow, Noun
 
 
@@ -14,25 +16,26 @@ class KernelBuilds(Noun):
     def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
         return {key: self.db.builds[key].build for key in set(build_keys) if key in self.db.builds}
 
-    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        build, files = outcome["kernel_build"], outcome["files"]
-        errors = build.get("errors", ()) or ([outcome["reason"]] if outcome.get("reason") else ())
+    def add(self, attempt: int, outcome: Outcome) -> None:
+        kernel, files = outcome.kernel, outcome.files
+        assert kernel is not None
+        errors = kernel.errors or ([outcome.reason] if outcome.reason else ())
         row = BuildRow(
             build=KernelBuild(
-                build_key=build["build_key"],
-                status=outcome["status"],
-                image_sha256=build.get("image_sha256") if outcome["status"] == "built" else None,
+                build_key=kernel.build_key,
+                status=cast(BuildStatus, outcome.status),
+                image_sha256=kernel.image_sha256 if outcome.status == "built" else None,
                 errors=tuple(errors),
-                seconds=outcome["seconds"],
-                cached=build["cached"],
-                compiler_version=build["compiler_version"],
+                seconds=outcome.seconds,
+                cached=kernel.cached,
+                compiler_version=kernel.compiler_version,
                 config_sha256=files.get("config", {}).get("sha256"),
             ),
             files=files,
             attempt=attempt,
             built_at=self.db.begun,
         )
-        self.db.builds.setdefault(build["build_key"], row)
+        self.db.builds.setdefault(kernel.build_key, row)
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
         found = []

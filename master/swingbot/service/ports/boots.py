@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Protocol
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
     BootNumbers,
     BootRecord,
@@ -15,7 +16,7 @@ from swingbot.core.model.records import (
 class Boots(Protocol):
     """Boots: their outcomes, the values of their runs, the facts of the testbox."""
 
-    def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
+    def add(self, attempt: int, order: Order, image: str, outcome: Outcome) -> int | None:
         """Store a boot and return its id.
 
         Returns None and changes nothing if the same boot (image, testbox, spec, series, purpose, k)

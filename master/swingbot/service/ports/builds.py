@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
     KernelBuild,
 )
@@ -17,8 +18,8 @@ class KernelBuilds(Protocol):
     def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
         """Return the builds with these keys, by key; keys that were never built are absent."""
 
-    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        """Store the build of an outcome (jobs/schema).
+    def add(self, attempt: int, outcome: Outcome) -> None:
+        """Store the kernel of an outcome.
 
         The first build of a key stays; later calls change nothing.
         """

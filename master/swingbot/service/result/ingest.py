@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from swingbot.core.limits import SAMPLE_VALUE
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service import limits
 from swingbot.service.faults import Faults
@@ -44,44 +45,30 @@ def _ingest(
     tools: Tools, catalogue: Catalogue, settings: LabSettings, tx: Transaction, attempt: Attempt
 ) -> None:
     order = tx.orders.by_number([attempt.order_id])[attempt.order_id]
-    outcome = attempt.outcome
-    assert outcome is not None
+    assert attempt.outcome is not None
+    outcome = Outcome.read(attempt.outcome)
     tx.attempts.release_lease(attempt.id)
-    reason, unfit = (
-        outcome.get("reason") or "no reason given",
-        outcome["status"] == "infra" and outcome.get("fault") == "order",
-    )
-    if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        # not a failure of its testbox
-        withdrew(catalogue.testboxes.present, tx.testboxes, order, reason)
+    reason = outcome.reason or "no reason given"
+    present = catalogue.testboxes.present
+    if outcome.unfit or (outcome.status == "infra" and order.state == "cancelled"):
+        withdrew(present, tx.testboxes, order, reason)  # not a failure of its testbox
     else:
-        outcome_came(
-            catalogue.testboxes.present,
-            settings,
-            tx,
-            order,
-            outcome["status"],
-            outcome.get("reason"),
-        )
-    if unfit and order.state == "running":
+        outcome_came(present, settings, tx, order, outcome.status, outcome.reason)
+    if outcome.unfit and order.state == "running":
         tx.orders.set_state(order.id, "failed", reason)
         return
-    if outcome["kind"] != order.kind or outcome["status"] == "infra":
-        if order.state == "running":
-            tx.orders.set_state(order.id, "ready")
-        return
-    if order.kind == "build":
-        if (
-            "kernel_build" in outcome
-            and outcome["kernel_build"]["build_key"] == order.build_key
-            and _image_is_there(outcome)
-        ):
+    if outcome.kind != order.kind or outcome.status == "infra":
+        stored = False
+    elif order.kind == "boot":
+        stored = _ingest_boot(tools, catalogue, tx, attempt, order, outcome)
+    else:
+        kernel = outcome.kernel  # another one than requested counts against the budget
+        stored = (
+            kernel is not None and kernel.build_key == order.build_key and outcome.image_is_there
+        )
+        if stored:
             tx.builds.add(attempt.id, outcome)
-        elif order.state == "running":
-            # not the requested kernel: counts against the budget
-            tx.orders.set_state(order.id, "ready")
-            return
-    elif not _ingest_boot(tools, catalogue, tx, attempt, order, outcome):
+    if not stored:
         if order.state == "running":
             tx.orders.set_state(order.id, "ready")
         return
@@ -104,7 +91,7 @@ def _ingest_boot(
     tx: Transaction,
     attempt: Attempt,
     order: Order,
-    outcome: Mapping[str, Any],
+    outcome: Outcome,
 ) -> bool:
     """Store a boot with its runs.
 
@@ -113,18 +100,11 @@ def _ingest_boot(
     """
     build = tx.builds.by_key([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
-    spec, results = tx.specs.get(order.spec), outcome["files"].get("results.tar")
+    spec, results = tx.specs.get(order.spec), outcome.sha256_of("results.tar")
+    programs, status = catalogue.programs, cast(BootOutcome, outcome.status)
     try:
         runs = (
-            read_runs(
-                tools,
-                catalogue.programs,
-                spec,
-                results["sha256"],
-                outcome["status"],
-                outcome.get("reason"),
-                outcome.get("facts"),
-            )
+            read_runs(tools, programs, spec, results, status, outcome.reason, outcome.facts)
             if results
             else []
         )
