@@ -6,6 +6,7 @@ from swingbot.core.model.records import (
     Comparison,
 )
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.service.ports.anchors import AnchorKernel
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.rows import Rows
 
@@ -19,7 +20,7 @@ class Anchors(Rows):
             testbox=testbox,
         )
 
-    def kernel(self, testbox: str) -> tuple[int, int, str] | None:
+    def kernel(self, testbox: str) -> AnchorKernel | None:
         row = self.select_one(
             "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON"
             " p.comparison = c.id"
@@ -27,7 +28,7 @@ class Anchors(Rows):
             " ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
             testbox=testbox,
         )
-        return (row.tree, row.base, row.spec) if row else None
+        return AnchorKernel(row.tree, row.base, row.spec) if row else None
 
     def mark(self, number: int, mark: str) -> None:
         self.execute(
@@ -37,7 +38,7 @@ class Anchors(Rows):
             mark=mark,
         )
 
-    def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
+    def asked_kernel(self, testbox: str) -> AnchorKernel | None:
         row = self.select_one(
             "SELECT c.tree, a.variant AS base, p.spec FROM comparison c"
             " JOIN comparison_arm a ON a.comparison = c.id AND a.arm = 0 JOIN comparison_part p ON"
@@ -52,4 +53,4 @@ class Anchors(Rows):
             " :testbox) ORDER BY b.id LIMIT 1",
             testbox=testbox,
         )
-        return None if row is None else (row.tree, row.base, row.spec)
+        return None if row is None else AnchorKernel(row.tree, row.base, row.spec)

@@ -9,6 +9,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.testbox_rules import LeaseExpiry
+from swingbot.service.ports.attempts import AttemptsMade
 from swingbot_db.store.rows import Rows, records
 
 
@@ -28,10 +29,10 @@ class Attempts(Rows):
         )
         return records(Attempt, rows)
 
-    def made(self, order: int) -> tuple[int, float, str | None]:
+    def made(self, order: int) -> AttemptsMade:
         return self.made_of([order])[order]
 
-    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+    def made_of(self, orders: Collection[int]) -> dict[int, AttemptsMade]:
         rows = self.select(
             "SELECT order_id, count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() -"
             " max(ended_at)), 1e9)::float AS ago,"
@@ -39,8 +40,8 @@ class Attempts(Rows):
             " reason FROM attempt WHERE order_id = ANY(:orders) GROUP BY order_id",
             orders=list(orders),
         )
-        known = {row.order_id: (row.n, row.ago, row.reason) for row in rows}
-        return {order: known.get(order, (0, 1e9, None)) for order in orders}
+        known = {row.order_id: AttemptsMade(row.n, row.ago, row.reason) for row in rows}
+        return {order: known.get(order, AttemptsMade(0, 1e9, None)) for order in orders}
 
     def add(self, order: int, number: int) -> int:
         attempt = self.scalar(

@@ -15,6 +15,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot.core.plan.relevance import hinted
+from swingbot.service.ports.bisections import BisectionLife, BisectionPoint
 from swingbot_db.store.rows import Rows, iso_time, records
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, terms, status"
@@ -75,7 +76,7 @@ class Bisections(Rows):
         rows = self.select("SELECT id FROM bisection WHERE status = 'running' ORDER BY id")
         return [row.id for row in rows]
 
-    def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
+    def points(self, bisection: int) -> list[BisectionPoint]:
         rows = self.select(
             "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig,"
             " v.compiler, v.layout, v.build_key, v.trust,"
@@ -86,7 +87,7 @@ class Bisections(Rows):
         )
         weights = hinted([(row.weight, row.hint) for row in rows])
         return [
-            (
+            BisectionPoint(
                 Variant(
                     **{
                         k: v
@@ -217,12 +218,12 @@ class Bisections(Rows):
         )
         return (row.parent, row.merged) if row else None
 
-    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
+    def life_of(self, bisection: int) -> BisectionLife:
         row = self.select_one(
             "SELECT created_at, ended_at, reason FROM bisection WHERE id = :b", b=bisection
         )
         assert row is not None
-        return (
+        return BisectionLife(
             iso_time(row.created_at),
             None if row.ended_at is None else iso_time(row.ended_at),
             row.reason,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from datetime import datetime
 from typing import Final
 
 from swingbot.core.model.noise import NoiseRecord, PastBoot
+from swingbot.service.ports.noise import MeasuredBoots
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.contract.unit_job import UnitJob
 
@@ -66,10 +66,8 @@ WHERE f.fresh >= :least AND f.fresh >= :share * (SELECT count(*) FROM (SELECT FR
 
 
 class Noise(Rows):
-    def measured_boots(
-        self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
-        records: dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]] = {}
+    def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
+        records: dict[tuple[str, str], MeasuredBoots] = {}
         for row in self.select(_MEASURED_BOOTS, testbox=testbox, most=RECENT_BOOTS):
             boot = PastBoot(
                 code=row.code,
@@ -82,7 +80,7 @@ class Noise(Rows):
             known = records.get((row.unit_job, row.metric))
             boots, since = (known[0], known[1]) if known else ([], row.at)
             boots.append(boot)
-            records[row.unit_job, row.metric] = (boots, since, row.at)
+            records[row.unit_job, row.metric] = MeasuredBoots(boots, since, row.at)
         return records
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:

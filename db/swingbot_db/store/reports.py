@@ -6,11 +6,11 @@ from datetime import date, datetime
 from typing import Final
 
 from swingbot.core.incident.model import FirstMail
-from swingbot.core.model.statuses import ReportKind, ReportState
+from swingbot.core.model.statuses import ReportKind
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
-from swingbot.service.ports.reports import NewReport
+from swingbot.service.ports.reports import NewReport, ReportOfIncident
 from swingbot_db import moderation, reports
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
 from swingbot_db.store.rows import Rows
@@ -73,7 +73,7 @@ class Reports(Rows):
         self.execute("UPDATE sighting SET report = NULL WHERE report = ANY(:r)", r=numbers)
         return numbers
 
-    def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
+    def of_incident(self, incident: int, kind: ReportKind) -> list[ReportOfIncident]:
         rows = self.select(
             f"{FAMILY} SELECT r.id, r.state, r.withdrawn IS NOT NULL AS withdrawn FROM report r"
             " JOIN family f ON f.id = r.incident"
@@ -81,7 +81,7 @@ class Reports(Rows):
             i=incident,
             k=kind,
         )
-        return [(row.id, row.state, row.withdrawn) for row in rows]
+        return [ReportOfIncident(row.id, row.state, row.withdrawn) for row in rows]
 
     def first_mail(self, incident: int) -> FirstMail | None:
         row = self.select_one(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.service.ports.anchors import AnchorKernel
 from tests.fakes.store.comparisons import Comparisons
 from tests.fakes.store.tables import Noun
 
@@ -16,13 +17,13 @@ class Anchors(Noun):
             lambda c: c.kind == "anchor" and c.status in statuses and _spec_on(c, testbox) != ""
         )
 
-    def kernel(self, testbox: str) -> tuple[int, int, str] | None:
+    def kernel(self, testbox: str) -> AnchorKernel | None:
         done = Comparisons(self.db)._where(
             lambda c: c.kind in ("anchor", "watch") and c.status == "done"
         )
         here = [c for c in done if _spec_on(c, testbox)]
         last = max(here, key=lambda c: (c.kind == "anchor", c.id), default=None)
-        return None if last is None else (last.tree, last.base, _spec_on(last, testbox))
+        return None if last is None else AnchorKernel(last.tree, last.base, _spec_on(last, testbox))
 
     def mark(self, number: int, mark: str) -> None:
         row = self.db.comparisons[number]
@@ -31,14 +32,14 @@ class Anchors(Noun):
                 row, comparison=replace(row.comparison, reason=mark)
             )
 
-    def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
+    def asked_kernel(self, testbox: str) -> AnchorKernel | None:
         for c in Comparisons(self.db)._where(lambda c: c.kind != "anchor" and c.open):
             if spec := _spec_on(c, testbox):
-                return c.tree, c.base, spec
+                return AnchorKernel(c.tree, c.base, spec)
         for row in self.db.bisections.values():
             if row.bisection.status == "running" and _is_on(row.bisection, testbox):
                 variant = self.db.points[row.bisection.id, 0].variant
-                return row.bisection.tree, variant, row.bisection.spec
+                return AnchorKernel(row.bisection.tree, variant, row.bisection.spec)
         return None
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from swingbot.core.model.records import Attempt
 from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.testbox_rules import LeaseExpiry
+from swingbot.service.ports.attempts import AttemptsMade
 from tests.fakes.store.tables import AttemptRow, DispatchRow, LeaseRow, Noun, Refused
 
 
@@ -40,14 +41,15 @@ class Attempts(Noun):
             )
         return found
 
-    def made(self, order: int) -> tuple[int, float, str | None]:
+    def made(self, order: int) -> AttemptsMade:
         rows = [row for row in self.db.attempts.values() if row.order == order]
         ends = [row.ended_at for row in rows if row.ended_at is not None]
         last = max(rows, key=lambda row: row.number, default=None)
         why = None if last is None else last.reason or (last.outcome or {}).get("reason")
-        return len(rows), (self.db.now() - max(ends)).total_seconds() if ends else 1e9, why
+        ago = (self.db.now() - max(ends)).total_seconds() if ends else 1e9
+        return AttemptsMade(len(rows), ago, why)
 
-    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+    def made_of(self, orders: Collection[int]) -> dict[int, AttemptsMade]:
         return {order: self.made(order) for order in orders}
 
     def add(self, order: int, number: int) -> int:

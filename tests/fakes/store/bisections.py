@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from swingbot.core.model.bisection import Observation, WantedBoot
-from swingbot.core.model.records import Bisection, NewBisection, Variant
+from swingbot.core.model.records import Bisection, NewBisection
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot.core.plan.relevance import hinted
+from swingbot.service.ports.bisections import BisectionLife, BisectionPoint
 from tests.fakes.store.tables import (
     BisectionRow,
     Noun,
@@ -58,11 +59,11 @@ class Bisections(Noun):
         found = sorted(self.db.bisections.items())
         return [number for number, row in found if row.bisection.status == "running"]
 
-    def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
+    def points(self, bisection: int) -> list[BisectionPoint]:
         rows = [row for key, row in sorted(self.db.points.items()) if key[0] == bisection]
         weights = hinted([(row.weight, row.hint) for row in rows])
         return [
-            (self.db.variants[row.variant], weight, row.skipped)
+            BisectionPoint(self.db.variants[row.variant], weight, row.skipped)
             for row, weight in zip(rows, weights, strict=True)
         ]
 
@@ -151,10 +152,10 @@ class Bisections(Noun):
             return None
         return row.parent, row.merged
 
-    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
+    def life_of(self, bisection: int) -> BisectionLife:
         row = self.db.bisections[bisection]
         ended = None if row.ended_at is None else iso_time(row.ended_at)
-        return iso_time(row.created_at), ended, row.reason
+        return BisectionLife(iso_time(row.created_at), ended, row.reason)
 
     def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
         return [

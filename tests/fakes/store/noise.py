@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 from statistics import fmean
 
 from swingbot.core.model.noise import NoiseRecord, PastBoot
+from swingbot.service.ports.noise import MeasuredBoots
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.store.tables import BootRow, Noun
 
 
 class Noise(Noun):
-    def measured_boots(
-        self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
+    def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
         recent = self._measured(testbox)
-        found: dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]] = {}
+        found: dict[tuple[str, str], MeasuredBoots] = {}
         keys = sorted(
             {(row.order.spec or "", row.order.purpose, row.order.k or 0) for row in recent}
         )
@@ -24,9 +22,9 @@ class Noise(Noun):
         for row in recent:
             rank = 1 + keys.index((row.order.spec or "", row.order.purpose, row.order.k or 0))
             for key, values in self._values(row, programs).items():
-                boots, since, _ = found.get(key, ([], row.booted_at, row.booted_at))
+                boots, since, _ = found.get(key, MeasuredBoots([], row.booted_at, row.booted_at))
                 boots.append(self._boot(row, rank, tuple(values)))
-                found[key] = (boots, since, row.booted_at)
+                found[key] = MeasuredBoots(boots, since, row.booted_at)
         return found
 
     def _values(self, row: BootRow, programs: set[str]) -> dict[tuple[str, str], list[float]]:

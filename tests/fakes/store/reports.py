@@ -8,11 +8,11 @@ from datetime import date, datetime, timedelta
 
 from swingbot.core.incident.model import FirstMail, Incident
 from swingbot.core.model import ids
-from swingbot.core.model.statuses import ReportKind, ReportState
+from swingbot.core.model.statuses import ReportKind
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
-from swingbot.service.ports.reports import NewReport
+from swingbot.service.ports.reports import NewReport, ReportOfIncident
 from tests.fakes.store.incidents import family_of, measured
 from tests.fakes.store.tables import Noun, ReportRow
 
@@ -52,9 +52,10 @@ class Reports(Noun):
         rows = (row for _, row in sorted(self.db.reports.items()))
         return [row for row in rows if row.incident in family and row.kind == kind]
 
-    def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
+    def of_incident(self, incident: int, kind: ReportKind) -> list[ReportOfIncident]:
         return [
-            (row.id, row.state, row.withdrawn is not None) for row in self._family(incident, kind)
+            ReportOfIncident(row.id, row.state, row.withdrawn is not None)
+            for row in self._family(incident, kind)
         ]
 
     def first_mail(self, incident: int) -> FirstMail | None:

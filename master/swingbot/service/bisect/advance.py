@@ -50,7 +50,7 @@ from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, Tools, Transaction
-from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.bisections import BisectionPoint, Bisections
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -206,7 +206,7 @@ def state_of(
     catalogue: Catalogue,
     tx: Transaction,
     bisection: Bisection,
-    points: Sequence[tuple[Variant, float, str | None]],
+    points: Sequence[BisectionPoint],
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """Load everything that the next step depends on from stored facts."""
@@ -241,7 +241,7 @@ def state_of(
 
 
 def _points(
-    points: Sequence[tuple[Variant, float, str | None]],
+    points: Sequence[BisectionPoint],
     builds: Mapping[str, KernelBuild],
     weighed: Weighed,
 ) -> list[PointState]:
@@ -288,7 +288,7 @@ def _end(
     builds: KernelBuilds,
     bisections: Bisections,
     bisection: Bisection,
-    points: Sequence[tuple[Variant, float, str | None]],
+    points: Sequence[BisectionPoint],
     status: BisectionEnd,
     conclusion: Conclusion | None,
     reason: str,
@@ -317,7 +317,7 @@ def _enter(
 
 def _words(
     bisection: Bisection,
-    points: Sequence[tuple[Variant, float, str | None]],
+    points: Sequence[BisectionPoint],
     status: BisectionEnd,
     conclusion: Conclusion | None,
     observed: Sequence[Observation],

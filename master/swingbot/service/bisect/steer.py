@@ -14,14 +14,14 @@ from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
-from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.model.records import Bisection
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service import limits
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Git, RequestError, Transaction
-from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.bisections import BisectionPoint, Bisections
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.printable import printable
@@ -193,7 +193,7 @@ def logbook(transaction: OpenTransaction, number: int) -> Logbook:
         )
 
 
-Points = Sequence[tuple[Variant, float, str | None]]
+Points = Sequence[BisectionPoint]
 
 
 def _named(

@@ -11,7 +11,7 @@ from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.service.ports import LabSettings
-from swingbot.service.ports.anchors import Anchors
+from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.definition import Testbox
@@ -65,7 +65,7 @@ def compare_anchor(
     comparisons: Comparisons,
     anchors: Anchors,
     testbox: str,
-    kernel: tuple[int, int, str],
+    kernel: AnchorKernel,
     boots: int,
 ) -> None:
     """Order `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison.

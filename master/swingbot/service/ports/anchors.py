@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swingbot.core.model.records import (
     Comparison,
 )
 from swingbot.core.model.statuses import ComparisonStatus
+
+
+class AnchorKernel(NamedTuple):
+    tree: int
+    variant: int
+    spec: str
 
 
 class Anchors(Protocol):
@@ -18,8 +24,8 @@ class Anchors(Protocol):
         anchor is its mark.
         """
 
-    def kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """Return (tree, variant, spec) of the testbox's last anchor, or of the base of its latest
+    def kernel(self, testbox: str) -> AnchorKernel | None:
+        """Return the kernel of the testbox's last anchor, or of the base of its latest
         watch comparison, both of which are built. None without either.
         """
 
@@ -29,8 +35,7 @@ class Anchors(Protocol):
         The first mark stays; other comparisons are not touched.
         """
 
-    def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """Return a kernel to screen a new testbox with: (tree, variant, spec) of the base of its
-        oldest open request, or of the good end of its oldest running bisection; None without
-        either.
+    def asked_kernel(self, testbox: str) -> AnchorKernel | None:
+        """Return a kernel to screen a new testbox with: the base of its oldest open request, or
+        the good end of its oldest running bisection; None without either.
         """

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swingbot.core.model.records import (
     Attempt,
 )
 from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.testbox_rules import LeaseExpiry
+
+
+class AttemptsMade(NamedTuple):
+    """The attempts at an order so far."""
+
+    number: int
+    ago: float  # seconds since the last one ended; 1e9 if none has
+    reason: str | None  # of the latest
 
 
 class Attempts(Protocol):
@@ -21,12 +29,10 @@ class Attempts(Protocol):
         `ingested` selects those whose outcome was, or was not, ingested.
         """
 
-    def made(self, order: int) -> tuple[int, float, str | None]:
-        """Return the number of attempts of an order, the seconds since the last one ended (1e9 if
-        none has), and the reason of the latest.
-        """
+    def made(self, order: int) -> AttemptsMade:
+        """Return the attempts at an order so far."""
 
-    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+    def made_of(self, orders: Collection[int]) -> dict[int, AttemptsMade]:
         """Return what `made` returns, for each of `orders`."""
 
     def add(self, order: int, number: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import (
@@ -12,6 +12,20 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
+
+
+class BisectionPoint(NamedTuple):
+    variant: Variant
+    weight: float  # prior, including hints
+    skipped: str | None  # why
+
+
+class BisectionLife(NamedTuple):
+    """Times are ISO 8601 in UTC."""
+
+    asked: str
+    ended: str | None
+    reason: str | None
 
 
 class Bisections(Protocol):
@@ -37,8 +51,8 @@ class Bisections(Protocol):
         read.
         """
 
-    def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
-        """Return (variant, prior weight including hints, reason if skipped) by index.
+    def points(self, bisection: int) -> list[BisectionPoint]:
+        """Return the points by index.
 
         A hint lowers a weight to no less than a tenth of the mean.
         """
@@ -95,10 +109,8 @@ class Bisections(Protocol):
     def parent_of(self, bisection: int) -> tuple[int, str] | None:
         """Return (parent, merge) of a bisection of a merged branch; None for any other."""
 
-    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
-        """Return (time of the request, time of the end or None, reason or None); times are ISO 8601
-        in UTC.
-        """
+    def life_of(self, bisection: int) -> BisectionLife:
+        """Return when a bisection was asked for and when and why it ended."""
 
     def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
         """Return (bisection of a merged branch, merge) for each one opened for this bisection's

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot_jobs.contract.unit_job import UnitJob
 
 
+class MeasuredBoots(NamedTuple):
+    boots: list[PastBoot]  # oldest first
+    first: datetime
+    last: datetime
+
+
 class Noise(Protocol):
     """Noise records of testboxes, and the boots they are computed from."""
 
-    def measured_boots(
-        self, testbox: str
-    ) -> dict[tuple[str, str], tuple[list[PastBoot], datetime, datetime]]:
-        """Return the benchmark metrics of the testbox's last 3000 measured boots, {(unit job,
-        metric): (boots, oldest first, time of the first, time of the last)}.
-        """
+    def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
+        """Return the testbox's last 3000 measured boots, by (unit job, metric) of benchmarks."""
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
         """Return the unit jobs of the same boots by name, in their latest form."""

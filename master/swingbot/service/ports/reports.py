@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from swingbot.core.incident.model import FirstMail
 from swingbot.core.model.statuses import FirstState, ReportKind, ReportState
@@ -40,6 +40,12 @@ class NewReport:
     facts: Mapping[str, Any] | None = None
 
 
+class ReportOfIncident(NamedTuple):
+    id: int
+    state: ReportState
+    withdrawn: bool
+
+
 class Reports(Protocol):
     """Reports as drafted by the service."""
 
@@ -64,8 +70,8 @@ class Reports(Protocol):
         sent are not touched. Their sightings count as unreported again.
         """
 
-    def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
-        """Return (id, state, withdrawn) of the reports of this kind of an incident and of those
+    def of_incident(self, incident: int, kind: ReportKind) -> list[ReportOfIncident]:
+        """Return the reports of this kind of an incident and of those
         merged into it, by id.
         """
 
