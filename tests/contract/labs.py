@@ -91,6 +91,7 @@ def programs_in(folder: Path, programs: Mapping[str, str] = PROGRAMS) -> Path:
         path.parent.mkdir(parents=True)
         path.write_text("#!/bin/sh\n" + text)
         path.chmod(0o755)
+        path.with_name("meta.yaml").write_text("kind: benchmark\nscope: micro\ndescribe: a test\n")
     return folder
 
 

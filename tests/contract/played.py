@@ -5,6 +5,7 @@ one alone and two with a wire, so that each boot takes seconds.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -51,7 +52,8 @@ class Testbox:
         (folder / "known").touch()
         (folder / "bin").mkdir()
         shim = folder / "bin" / "ssh"
-        shim.write_text(f'#!/bin/sh\nexec {PROGRAM[0]} {PROGRAM[1]} ssh {self.world.folder} "$@"\n')
+        words = shlex.join([*PROGRAM, "ssh", str(self.world.folder)])
+        shim.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         shim.chmod(0o755)
         switches = {
             name: [*PROGRAM, "power", str(self.world.folder), name]
@@ -185,7 +187,7 @@ class Two:
         shim = self.folder / "bin" / "ssh"
         shim.write_text(f"""#!/bin/sh
             case " $* " in *" serving "*) world=serving ;; *) world=asking ;; esac
-            exec {PROGRAM[0]} {PROGRAM[1]} ssh {self.folder}/$world "$@"
+            exec {shlex.join(PROGRAM)} ssh {self.folder}/$world "$@"
             """)
         shim.chmod(0o755)
 
