@@ -30,7 +30,6 @@ class Family:
     testboxes: int = 1
     min_effect_pct: float = 1.0
     costs: Costs = field(default_factory=Costs)
-    quick: int = 2  # worlds in `make test`
     full: int = 200
 
 
@@ -158,7 +157,6 @@ FAMILIES = [
         name="layout 1 %, no culprit",
         make=world(layout_noise=0.01, steps=0, **RUN),
         layouts=True,
-        quick=1,
     ),
     Family(name="drift 2 %, an hour", make=world(drift=0.02, **RUN)),
     Family(name="drift 2 %, not told", make=world(drift=0.02, **RUN), told_days=False),
@@ -179,7 +177,7 @@ FAMILIES = [
     Family(name="first commit", make=world(at="first", **RUN)),
     Family(name="last commit", make=world(at="last", **RUN)),
     Family(name="one or two commits", make=world(commits=(1, 2), **BOOT)),
-    Family(name="10 000 commits", make=world(commits=(9000, 10_000), **RUN), quick=1, full=60),
+    Family(name="10 000 commits", make=world(commits=(9000, 10_000), **RUN), full=60),
     Family(
         name="4 testboxes, levels apart",
         make=lambda s: replace(world(**BOOT)(s), testbox_noise=0.03),
@@ -210,40 +208,34 @@ FAMILIES += [
         make=world(steps=steps, **IMAGES),
         told_layout=0.002,
         layouts=not rebuilt,
-        quick=1,
     )
     for culprit, steps in ((", no culprit", 0), (", -5 %", 1))
     for rebuilt in ("", ", no rebuilds")
 ] + [
-    Family(name="-5 % and three times the noise", make=world(louder=3.0, **MANY), quick=1),
+    Family(name="-5 % and three times the noise", make=world(louder=3.0, **MANY)),
     Family(
         name="three times the noise, no other change",
         make=lambda s: replace(world(louder=3.0, **MANY)(s), effect=0.0),
-        quick=1,
     ),
-    Family(name="50 % of boots 10 sd low", make=world(bimodal=0.5, apart=10.0, **MANY), quick=1),
+    Family(name="50 % of boots 10 sd low", make=world(bimodal=0.5, apart=10.0, **MANY)),
     Family(
         name="50 % of boots 10 sd low, told",
         make=world(bimodal=0.5, apart=10.0, **MANY),
         told_modes=True,
-        quick=1,
     ),
-    Family(name="-5 % in 60 % of boots", make=world(effect_share=0.6, **MANY), quick=1),
+    Family(name="-5 % in 60 % of boots", make=world(effect_share=0.6, **MANY)),
     Family(
         name="creep of -12 % over all commits, no culprit",
         make=world(commit_creep=-0.12, **{**MANY, "steps": 0}),
-        quick=1,
     ),
     Family(
         name="creep of -12 % over all commits and -5 %",
         make=world(commit_creep=-0.12, **MANY),
-        quick=1,
     ),
-    Family(name="wandering testbox, 2 %", make=world(wander=0.02, **MANY), quick=1),
+    Family(name="wandering testbox, 2 %", make=world(wander=0.02, **MANY)),
     Family(
         name="wandering testbox, 2 %, no culprit",
         make=world(wander=0.02, **{**MANY, "steps": 0}),
-        quick=1,
     ),
 ]
 if RECORDED.exists():

@@ -20,6 +20,7 @@ from tests.amount import ALL
 from tests.calibration.families import FAMILIES
 from tests.calibration.known import figures, got_worse, known, mended
 from tests.calibration.score import Verdict, claims, covers_too_little, judge, kinds, too_sure
+from tests.calibration.test_comparisons import most
 
 FALSE_ALARM = 0.001
 KNOWN = known()["families"]
@@ -41,9 +42,7 @@ HOPELESS = {
 @cache
 def verdicts(name: str) -> tuple[Verdict, ...]:
     family = FAMILIES[NAMES.index(name)]
-    return tuple(
-        judge(family, seed) for seed in range(1, 1 + (family.full if ALL else family.quick))
-    )
+    return tuple(judge(family, seed) for seed in range(1, 1 + (family.full if ALL else 1)))
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -92,7 +91,8 @@ def test_a_true_change_is_rarely_called_not_reproduced() -> None:
 def test_most_worlds_end_with_a_claim() -> None:
     """Silence is honest, but not what a bisection is for."""
     easy = [v for name in WITH_CULPRIT if name not in HOPELESS for v in verdicts(name)]
-    assert sum(v.stated is not None for v in easy) >= 0.9 * len(easy), kinds(easy)
+    silent = sum(v.stated is None for v in easy)
+    assert silent <= most(0.1 * len(easy)), kinds(easy)
 
 
 def test_printed_intervals_hold_the_difference_of_the_booted_kernels() -> None:

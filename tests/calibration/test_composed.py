@@ -23,7 +23,7 @@ from tests.calibration.score import claims, too_sure
 FALSE_ALARM = 1e-6
 KNOWN = known()["ingredients"]
 # Processor seconds.
-WORLDS, SECONDS = (1000, 3600.0) if ALL else (250, 60.0)
+WORLDS, SECONDS = (1000, 3600.0) if ALL else (250, 120.0)
 
 
 @pytest.fixture(scope="module")
