@@ -4,22 +4,19 @@ head of one purpose stay pairs."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
 from swingbot.app.cli import main
-from swingbot.app.settings import load
 from swingbot.service.incident.keep import say
 from swingbot.service.prove.request_gates import prove_again
 from swingbot.service.tick import tick
 from swingbot_db.attempts import order_facts
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.brain import Brain
+from tests.fakes.mail import brain_environment
 
 # What each boot was asked for, as its askers say; comparisons of tips, the pairs of a swing and the
 # search share theirs.
@@ -33,18 +30,10 @@ FROM orders o JOIN want w ON w.order_id = o.id
 """
 
 
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
-
-
 def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.base)
     brain.run()
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     brain.lab.tools.git.fetch_branch("tip", str(brain.repo), "main")
@@ -102,7 +91,7 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
 
 
 def test_an_order_document_carries_the_purpose_of_its_order(brain: Brain) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.base)
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88)])
     brain.run()
     brain.poll()

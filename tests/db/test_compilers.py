@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
-from swingbot.app.settings import load
 from swingbot.app.wiring import forget_workers
 from swingbot.core.table.layout import Axis
 from swingbot.service.ports import RequestError
@@ -23,21 +20,12 @@ from swingbot.service.table.request import TableRequest
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.compiler import Compiler
-from tests.fakelinux import make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakes.brain import Brain
+from tests.fakes.mail import brain_environment
 
 HOSTILE = "<script>alert('gcc')</script>"
 GCC = Compiler(name="gcc", version="gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
 CLANG = Compiler(name="clang-14", version=HOSTILE, problem="ld.lld-14 not found")
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
 
 
 def announce(brain: Brain, worker: str, *compilers: Compiler) -> None:
@@ -84,7 +72,7 @@ def test_the_pages_show_them_and_run_nothing_that_a_worker_said(brain: Brain) ->
 
 def test_a_tree_with_a_compiler_that_no_worker_has_is_not_added(brain: Brain) -> None:
     announce(brain, "builder", GCC, CLANG)
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.base
     with pytest.raises(RequestError, match="no build worker has gcc-11; available compilers: gcc$"):
         brain.watch(base, compiler="gcc-11")
     with pytest.raises(RequestError, match=r"clang-14 cannot build.*builder: ld.lld-14 not found"):
@@ -96,7 +84,7 @@ def test_a_tree_with_a_compiler_that_no_worker_has_is_not_added(brain: Brain) ->
 
 def test_an_experiment_with_a_compiler_that_no_worker_has_is_not_queued(brain: Brain) -> None:
     announce(brain, "builder", GCC, Compiler(name="gcc-12", version="12.2.0"))
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.base
     brain.watch(base)
     asked = TableRequest(
         kernels=KernelRequest(base=base),

@@ -4,7 +4,7 @@ after every transaction of whole stories."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +13,17 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from swingbot.app.cli import main
-from swingbot.app.settings import load
-from swingbot.app.wiring import mail_ways
-from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.lab.set_testboxes import drain
 from swingbot.service.report import send
-from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
 from swingbot_db import engine as engine_module
 from swingbot_db import read
-from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgTransaction
 from swingbot_db.store.incidents import Incidents
 from tests import builders as make
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.brain import Brain
 
 MOST_ROUNDS = 12  # until the loop has nothing to do but wait for the lab
 _TABLES = (
@@ -37,14 +31,6 @@ _TABLES = (
     "n.nspname = 'swingbot' AND c.relkind = 'r' ORDER BY 1"
 )
 _ALL_REPORTED = "SELECT bool_and(EXISTS (SELECT FROM report WHERE incident = i.id)) FROM incident i"
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
 
 
 def plain(n: int) -> tuple[FakeCommit, ...]:
@@ -70,10 +56,9 @@ def tables(brain: Brain) -> dict[str, str | None]:
 def go_quiet(brain: Brain) -> None:
     """Rounds until every change has been seen; one more must then leave every table as it is,
     whatever the lab has under way."""
-    mailer, archive = mail_ways(brain.settings)
     for _ in range(MOST_ROUNDS):
         tick(brain.lab)
-        send_due(PostgresOutbox(brain.engine), mailer, archive, brain.lab.clock.now(), SendRules())
+        brain.send()
         if look(brain)["open"]["unseen"] == 0:
             break
     else:
@@ -123,7 +108,7 @@ STORIES: dict[str, Story] = {  # testboxes, commits on top of the base, mails
 
 def begin(brain: Brain, testboxes: tuple[str, ...], made: tuple[FakeCommit, ...]) -> None:
     """The base is measured, and `made` are on the branch, which was not polled since."""
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.base
     brain.watch(base, testboxes=list(testboxes))
     to_the_end(brain)
     add_commits(brain.repo, made)

@@ -6,9 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +14,15 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from swingbot.app.cli import main
-from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
 from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.tick import tick
 from swingbot_db import read
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.brain import Brain
 from tests.fakes.loop import METRIC
-from tests.fakes.mail import brain_environment, running_smtpd
 
 LINK = "Link: https://lore.kernel.org/r/20260101000000.7-{}-dev@example.org"
 _DATE = "2026-01-02T00:00:00Z"
@@ -35,14 +31,6 @@ _WHO = {
     for role in ("AUTHOR", "COMMITTER")
     for part, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", _DATE))
 }
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
 
 
 def commit(brain: Brain, subject: str, /, **later: Any) -> str:
@@ -72,7 +60,7 @@ def commit(brain: Brain, subject: str, /, **later: Any) -> str:
 
 def watched(brain: Brain, *testboxes: str, **more: Any) -> None:
     brain.watch(
-        brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"),
+        brain.base,
         testboxes=list(testboxes) or ["vm-icount"],
         **more,
     )
@@ -308,7 +296,7 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
 def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_them(
     brain: Brain,
 ) -> None:
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.base
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     brain.lab = replace(
         brain.lab, settings=replace(brain.lab.settings, proof_deadline_seconds=-1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,25 +10,15 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
-from swingbot.app.settings import load
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import trust_of_new_tree
 from tests import builders as make
-from tests.fakelinux import make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakes.brain import Brain
+from tests.fakes.mail import brain_environment
 
 # No name in .invalid can be resolved (RFC 6761).
 URL = "https://git.invalid/linux.git"
 REST = ("--branch", "main", "--base", "v6.1", "--job", "vm-page-fault.yaml", "--paths", "mm/*")
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
 
 
 def add(brain: Brain, *words: str) -> Result:

@@ -40,7 +40,7 @@ PAUSES, PAUSE_SECONDS = 60, 5.0
 
 
 _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, o.id AS "order", o.kind, o.build_key, o.k,
-  o.purpose, o.testbox, o.priority, v.commit, v.layout, v.kconfig, s.unit_jobs,
+  o.purpose, o.testbox, v.commit, v.layout, v.kconfig, s.unit_jobs,
   b.image_sha256 AS image
   FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
   JOIN variant v ON v.id = o.variant

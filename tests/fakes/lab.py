@@ -35,7 +35,6 @@ class Dispatched:
     k: int
     purpose: str
     testbox: str | None
-    priority: int
     commit: str
     layout: int
     kconfig: str

@@ -78,7 +78,6 @@ class MemoryDesk:
             k=order.k or 0,
             purpose=order.purpose,
             testbox=order.testbox,
-            priority=order.priority,
             commit=variant.commit,
             layout=variant.layout,
             kconfig=variant.kconfig,
