@@ -384,7 +384,7 @@ def test_locks_code_and_free_memory_stand_beside_the_numbers(desk: Desk) -> None
     asked = desk.json(*words, "--with", "size,locks,buddyinfo,page-fault.per_process_ops")
     desk.brain.run()
     facts = desk.json("show", asked["id"])
-    assert facts["beside"] == ["size", "locks", "buddyinfo", "page-fault.per_process_ops"]
+    assert facts["columns"] == ["size", "locks", "buddyinfo", "page-fault.per_process_ops"]
     said = desk.run("show", asked["id"]).output
     assert "Code of" in said and "against" in said
     assert max(map(len, said.splitlines())) <= 78, said

@@ -76,7 +76,7 @@ class Table:
                 boots=max(map(len, boots.values())),
                 parts=[(testbox, self.spec) for testbox in self.testboxes],
                 against=against,
-                beside=columns,
+                columns=columns,
             )
         )
         for (testbox, arm), values in boots.items():

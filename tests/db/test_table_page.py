@@ -263,7 +263,7 @@ def test_downloads_are_what_the_command_line_prints(
 
 
 def test_columns_beside_the_numbers_are_shown(client: TestClient, conn: sa.Connection) -> None:
-    made = an_experiment(conn, kernels=2, boots=2, beside=[COUNTER])
+    made = an_experiment(conn, kernels=2, boots=2, columns=[COUNTER])
     text = page(client, f"/experiment/e{made.id}")
     assert f'<th class="num">{COUNTER.partition(".")[2]}</th>' in text
     samples = read.samples_of_table(conn, made.id, [COUNTER])

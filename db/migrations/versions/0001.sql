@@ -425,7 +425,7 @@ CREATE TABLE comparison (
     boots        integer NOT NULL CHECK (boots BETWEEN 1 AND 1000),     -- of each arm
     against      text[] NOT NULL DEFAULT '{first}'                      -- references of the rows; the first one is that of the table
         CHECK (cardinality(against) >= 1),                              -- above, first, base, pair, or names of rows
-    beside       text[] NOT NULL DEFAULT '{}',                          -- additional columns of a table: locks, size, metrics by name
+    columns      text[] NOT NULL DEFAULT '{}',                          -- additional columns of a table: locks, size, metrics by name
     looks        integer NOT NULL DEFAULT 1 CHECK (looks >= 1),         -- number of looks: one more with each extension
     looks_stated integer NOT NULL DEFAULT 1 CHECK (looks_stated >= 1),  -- looks that its request stated (docs/statistics.md, "Judging a table again")
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),

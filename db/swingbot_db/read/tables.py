@@ -19,7 +19,7 @@ from .rows import Row, first, number, rows, shown, where
 from .variants import variants
 
 _TABLE = """
-SELECT c.id, c.kind, t.name AS tree, c.change, c.against, c.beside AS columns, c.first_k, c.boots,
+SELECT c.id, c.kind, t.name AS tree, c.change, c.against, c.columns, c.first_k, c.boots,
        c.looks, c.looks_stated, c.status, c.reason, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds,
        (SELECT max(i.id) FROM incident i WHERE i.comparison = c.id) AS incident

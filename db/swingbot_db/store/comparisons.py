@@ -16,7 +16,7 @@ from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
-SELECT c.id, kind, tree, against, beside, looks, looks_stated, first_k, purpose, boots, status,
+SELECT c.id, kind, tree, against, columns, looks, looks_stated, first_k, purpose, boots, status,
   reason, request_key,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
                  FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
@@ -34,16 +34,16 @@ class Comparisons(Rows):
     def add(self, new: NewComparison) -> int:
         number = self.scalar(
             "INSERT INTO comparison"
-            " (kind, tree, change, against, beside, first_k, purpose, boots, looks_stated,"
+            " (kind, tree, change, against, columns, first_k, purpose, boots, looks_stated,"
             " request_key)"
-            " VALUES (:kind, :tree, :change, :against, :beside, :first_k, :purpose, :boots, :looks,"
-            " :key)"
+            " VALUES (:kind, :tree, :change, :against, :columns, :first_k, :purpose, :boots,"
+            " :looks, :key)"
             " ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
             change=new.change,
             against=list(new.against),
-            beside=list(new.beside),
+            columns=list(new.columns),
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,
@@ -234,7 +234,7 @@ def _comparison(row: Mapping[Any, Any]) -> Comparison:
             **row,
             "arms": tuple(Arm(**arm) for arm in row["arms"]),
             "against": tuple(row["against"]),
-            "beside": tuple(row["beside"]),
+            "columns": tuple(row["columns"]),
             "parts": tuple((testbox, spec) for testbox, spec in row["parts"]),
         }
     )

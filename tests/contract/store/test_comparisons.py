@@ -87,10 +87,10 @@ def test_an_experiment_keeps_its_arms_in_their_order(store: Store, lab: Lab) -> 
             Arm(name="fix", variant=lab.kernels[0].id, from_block=3),
         )
         number = a_comparison(
-            tx, lab, kind="experiment", arms=arms, against=("above", "first"), beside=("size",)
+            tx, lab, kind="experiment", arms=arms, against=("above", "first"), columns=("size",)
         )
         found = known(tx, number)
-        assert (found.arms, found.against, found.beside) == (arms, ("above", "first"), ("size",))
+        assert (found.arms, found.against, found.columns) == (arms, ("above", "first"), ("size",))
         assert [arm.spec(lab.spec) for arm in found.arms] == [lab.spec, own, lab.spec]
         assert [c.id for c in tx.comparisons.open()] == [number]
 

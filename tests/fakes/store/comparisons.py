@@ -29,7 +29,7 @@ class Comparisons(Noun):
             tree=new.tree,
             arms=tuple(new.arms),
             against=tuple(new.against),
-            beside=tuple(new.beside),
+            columns=tuple(new.columns),
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,

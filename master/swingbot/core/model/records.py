@@ -301,7 +301,7 @@ class Comparison:
     tree: int
     arms: tuple[Arm, ...]
     against: tuple[Reference, ...] = ("first",)  # the first one applies to the table
-    beside: tuple[str, ...] = ()  # additional columns of the table
+    columns: tuple[str, ...] = ()  # additional columns of the table
     first_k: int
     purpose: str = SEARCH
     boots: int
@@ -343,7 +343,7 @@ class NewComparison:
     boots: int  # per arm
     parts: Sequence[tuple[str, str]]  # (testbox, spec)
     against: Sequence[Reference] = ("first",)
-    beside: Sequence[str] = ()
+    columns: Sequence[str] = ()
     change: int | None = None
     first_k: int = 0  # number of its first boot among those of its purpose
     purpose: str = SEARCH
