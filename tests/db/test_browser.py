@@ -192,7 +192,7 @@ def test_the_header_is_short_and_asks_for_a_comparison_and_searches(lab: Lab) ->
     page.open(lab.url)
     assert page.value("document.querySelectorAll('header nav a:not(.brand)').length") <= 8
     page.click("header nav a[href='/compare']")
-    assert page.heading() == "Compare two kernels"
+    assert page.heading() == "Compare kernels"
     for words, heading in (("free straight", "Search"), (f"r{lab.sent}", f"Report r{lab.sent}")):
         page.value(f"document.querySelector('header input').value = '{words}'")
         page.click("header form button")

@@ -66,7 +66,7 @@ def test_a_missing_role_or_wrong_token_is_explained_in_a_sentence(serve: Serve, 
     site = serve()
     sign_in(page, site, "Rea", Role.READER)
     words = page.value("document.querySelector('main').innerText")
-    assert "Requesting a comparison requires the role submitter" in words
+    assert "Requesting a table requires the role submitter" in words
     assert page.value("document.querySelector('form.stack')") is None
     pictured(page, "compare-reader")
     page.open(f"http://127.0.0.1:{site.web.port}/login")
