@@ -140,8 +140,7 @@ class MemoryBrain(Loop):
         return self.store.db.bisections[number].bisection
 
     def conclusion(self, bisection: int = 1) -> dict[str, Any]:
-        with self.store.transaction() as tx:
-            return tx.bisections.conclusion(bisection)
+        return dict(self.store.db.bisections[bisection].conclusion or {})
 
     def culprit(self, bisection: int = 1) -> str:
         (culprit,) = self.conclusion(bisection)["culprits"]

@@ -353,8 +353,8 @@ def test_a_bisection_names_the_commit_that_made_it_slower() -> None:
     with memory.store.transaction() as tx:
         conclusion = tx.bisections.conclusion(number)
         (incident,) = tx.incidents.in_status("open")
-    assert conclusion["culprits"][0]["commit"] == commit(CULPRIT) == incident.commit
-    assert conclusion["culprits"][0]["change_pct"] == pytest.approx(-12.0, abs=0.5)
+    assert conclusion.culprits[0].commit == commit(CULPRIT) == incident.commit
+    assert conclusion.culprits[0].change_pct == pytest.approx(-12.0, abs=0.5)
 
 
 def test_commits_that_do_not_build_or_boot_never_vote() -> None:

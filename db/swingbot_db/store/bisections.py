@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
+from swingbot.core.model.conclusion import EndedSearch
 from swingbot.core.model.records import (
     Bisection,
     NewBisection,
@@ -238,10 +239,10 @@ class Bisections(Rows):
             for row in rows
         ]
 
-    def conclusion(self, bisection: int) -> dict[str, Any]:
+    def conclusion(self, bisection: int) -> EndedSearch:
         conclusion = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
         assert isinstance(conclusion, dict)
-        return conclusion
+        return EndedSearch.read(conclusion)
 
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:

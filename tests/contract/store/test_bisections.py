@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
+from swingbot.core.model.conclusion import EndedSearch
 from swingbot.core.model.records import Bisection
 from tests.contract.store.world import (
     METRIC,
@@ -21,6 +24,8 @@ from tests.contract.store.world import (
 )
 
 DIGEST = "d" * 64
+
+FOUND: Final = {"culprits": [], "candidates": [], "boots": 8, "kernels": 4, "builds": 3}
 
 
 @pytest.fixture
@@ -149,12 +154,12 @@ def test_a_bisection_ends_once(store: Store, lab: Lab) -> None:
         tx.bisections.set_belief(number, {"p": [1.0]})
         asked, ended, reason = tx.bisections.life_of(number)
         assert asked.endswith("Z") and (ended, reason) == (None, None)
-        tx.bisections.conclude(number, "culprit", {"culprits": []}, "it was found")
+        tx.bisections.conclude(number, "culprit", FOUND, "it was found")
         tx.bisections.conclude(number, "cancelled", {}, "by a person")
         known = tx.bisections.get(number)
         assert known is not None and known.status == "culprit" == tx.bisections.status(number)
         assert tx.bisections.status(number + 1) is None
-        assert tx.bisections.conclusion(number) == {"culprits": []}
+        assert tx.bisections.conclusion(number) == EndedSearch.read(FOUND)
         asked, ended, reason = tx.bisections.life_of(number)
         assert ended is not None and ended > asked and reason == "it was found"
         assert tx.bisections.running() == []
@@ -186,8 +191,8 @@ def test_a_resumed_bisection_runs_with_a_wider_policy(store: Store, lab: Lab) ->
             unit="ops/s", better="higher", max_boots=80, max_end_boots=40
         )
         assert tx.bisections.life_of(number)[1:] == (None, None)
-        tx.bisections.conclude(number, "culprit", {"x": 2}, None)
-        assert tx.bisections.conclusion(number) == {"x": 2}
+        tx.bisections.conclude(number, "culprit", FOUND, None)
+        assert tx.bisections.conclusion(number) == EndedSearch.read(FOUND)
 
 
 def test_the_journal_has_each_step_once(store: Store, lab: Lab) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.conclusion import EndedSearch
 from swingbot.core.model.records import Bisection, NewBisection
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot.core.plan.relevance import hinted
@@ -164,7 +165,7 @@ class Bisections(Noun):
             if row.parent == bisection
         ]
 
-    def conclusion(self, bisection: int) -> dict[str, Any]:
+    def conclusion(self, bisection: int) -> EndedSearch:
         found = self.db.bisections[bisection].conclusion
         assert found is not None
-        return dict(found)
+        return EndedSearch.read(found)

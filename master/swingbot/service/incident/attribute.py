@@ -8,9 +8,6 @@ testbox, in another branch, with another job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, NewComparison, Tree, base_and_head
@@ -66,15 +63,14 @@ def measure(git: Git, catalogue: Catalogue, tx: Transaction, sighting: Sighting)
     """Open the comparison of a culprit with its parent."""
     tree = tx.trees.get(sighting.tree)
     conclusion = tx.bisections.conclusion(sighting.bisection)
-    culprit = named_in(conclusion, sighting.commit)
-    spread = of_spread(conclusion)
+    culprit, spread = conclusion.naming(sighting.commit), conclusion.of_spread
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
     comparison = tx.comparisons.add(
         NewComparison(
             kind="attribute",
             tree=tree.id,
             arms=base_and_head(
-                variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit["parent"]).id,
+                variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit.parent).id,
                 sighting.culprit,
             ),
             boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
@@ -153,18 +149,9 @@ def change_of(
     row = headline_of(comparisons, sighting, bisection)
     if row is not None and row.change_pct is not None and row.changed:
         return row.change_pct
-    return float(named_in(bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
-
-
-def of_spread(conclusion: Mapping[str, Any]) -> bool:
-    """Return whether the culprit of a conclusion changes the spread between boots, at an unchanged
-    level."""
-    return conclusion.get("spread_ratio") is not None
-
-
-def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
-    """Return the entry of `commit` among a conclusion's culprits: parent, probability, change."""
-    return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
+    change = bisections.conclusion(bisection.id).naming(sighting.commit).change_pct
+    assert change is not None  # no culprit is named without one
+    return change
 
 
 def headline_of(

@@ -4,18 +4,18 @@ metric has recovered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check, check_spread
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_at
+from swingbot.core.model.conclusion import EndedSearch
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, base_and_head
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import ATTRIBUTE_SPREAD_BOOTS, FIX_BOOTS, FIX_BOOTS_REPEATABLE
-from swingbot.service.incident.attribute import change_of, named_in, of_spread
+from swingbot.service.incident.attribute import change_of
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.incident.versions import kept_variant
 from swingbot.service.kernel.variants import variant_of
@@ -57,13 +57,13 @@ def _measure(
         if tree.tip_commit is None or not _has(git, sighting, fix, tree.tip_commit):
             continue
         conclusion = tx.bisections.conclusion(bisection.id)
-        culprit = named_in(conclusion, sighting.commit)
+        culprit = conclusion.naming(sighting.commit)
         comparison = tx.comparisons.add(
             NewComparison(
                 kind="asked",
                 tree=tree.id,
                 arms=base_and_head(
-                    variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit["parent"]).id,
+                    variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit.parent).id,
                     kept_variant(git, catalogue.kconfigs, tx.variants, tree, tree.tip_commit),
                 ),
                 boots=_boots(catalogue.testboxes, bisection, conclusion),
@@ -76,8 +76,8 @@ def _measure(
         return
 
 
-def _boots(testboxes: KnownTestboxes, bisection: Bisection, conclusion: Mapping[str, Any]) -> int:
-    if of_spread(conclusion):
+def _boots(testboxes: KnownTestboxes, bisection: Bisection, conclusion: EndedSearch) -> int:
+    if conclusion.of_spread:
         return ATTRIBUTE_SPREAD_BOOTS
     repeatable = testboxes.known(bisection.testbox).repeatable
     return FIX_BOOTS_REPEATABLE if repeatable else FIX_BOOTS
@@ -116,8 +116,8 @@ def _decide(
     )
     conclusion = tx.bisections.conclusion(bisection.id)
     answer = (
-        check_spread(conclusion["spread_ratio"], row, where)
-        if of_spread(conclusion)
+        check_spread(conclusion.spread_ratio, row, where)
+        if conclusion.spread_ratio is not None
         else check(change_of(tx.bisections, tx.comparisons, sighting, bisection), row, where)
     )
     detail = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.conclusion import EndedSearch
 from swingbot.core.model.records import (
     Bisection,
     NewBisection,
@@ -117,5 +118,5 @@ class Bisections(Protocol):
         culprits, by number.
         """
 
-    def conclusion(self, bisection: int) -> dict[str, Any]:
-        """Return the conclusion of an ended bisection (docs/json.md). Fails while it is running."""
+    def conclusion(self, bisection: int) -> EndedSearch:
+        """Return the conclusion of an ended bisection. Fails while it is running."""

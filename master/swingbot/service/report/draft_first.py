@@ -17,7 +17,7 @@ from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
 from swingbot.core.report.report_facts import Commit, ReportFacts
-from swingbot.service.incident.attribute import named_in, seen_elsewhere
+from swingbot.service.incident.attribute import seen_elsewhere
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.boots import Boots
@@ -223,11 +223,11 @@ def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -
     conclusion = bisections.conclusion(bisection.id)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
-        candidates=len(conclusion["candidates"]),
-        boots=conclusion["boots"],
-        kernels=conclusion["kernels"],
-        builds=conclusion["builds"],
-        probability=named_in(conclusion, culprit.commit)["probability"],
+        candidates=conclusion.candidates,
+        boots=conclusion.boots,
+        kernels=conclusion.kernels,
+        builds=conclusion.builds,
+        probability=conclusion.naming(culprit.commit).probability,
     )
 
 
