@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from swingbot.app.commands.sheets import printed
+from swingbot.app.sheets import printed
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Arm, BootKey, NewComparison
 from swingbot.service.table.judge import judge_comparisons

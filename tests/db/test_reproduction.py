@@ -22,8 +22,8 @@ from starlette.testclient import TestClient
 
 from swingbot.app import address
 from swingbot.app.cli import main
-from swingbot.app.commands.sheets import printed
 from swingbot.app.settings import load, with_place
+from swingbot.app.sheets import printed
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.report.table.formats import FORMS

@@ -9,9 +9,9 @@ from typing import BinaryIO
 import sqlalchemy as sa
 from starlette.routing import Route
 
-from swingbot.app.commands.sheets import printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
+from swingbot.app.sheets import printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.report.table.formats import FORMS

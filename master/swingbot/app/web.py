@@ -18,13 +18,13 @@ from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.adapters.limits import ARTIFACT_BYTES
 from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app import address, limits
-from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.health_page import health, read_here
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
+from swingbot.app.sheets import printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import UploadLimits

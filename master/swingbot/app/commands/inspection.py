@@ -17,8 +17,8 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
+from swingbot.app.sheets import printed
 from swingbot.core.model import ids
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import RequestError

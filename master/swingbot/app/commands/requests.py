@@ -21,8 +21,6 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.core.model import ids
-from swingbot.service.bisect.cancel import cancel_bisection
-from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
 from swingbot.service.report.table_sheet import sheet_of
 from swingbot.service.table.cancel import cancel_table
@@ -112,6 +110,8 @@ def start(
             raise RequestError(f"{range_}: write the range as GOOD..BAD")
     if not good or not bad:
         raise RequestError("give both ends of the range: GOOD..BAD, or --good G --bad B")
+    from swingbot.service.bisect.start import BisectionRequest, start_bisection
+
     number = start_bisection(
         session.lab,
         BisectionRequest(
@@ -191,6 +191,8 @@ def cancel(session: CommandContext, id_: str) -> None:
     if kind in ids.TABLES:
         done = cancel_table(session.lab.transaction, id_)
     elif kind == "bisection":
+        from swingbot.service.bisect.cancel import cancel_bisection
+
         done = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
     else:
         raise RequestError(

@@ -18,7 +18,6 @@ from swingbot.core.bisect.tell import explain_text, journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering
-from swingbot.service.bisect.explain import explain_bisection
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
@@ -256,6 +255,8 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
     Example:
       swingbot bisect explain b2
     """
+    from swingbot.service.bisect.explain import explain_bisection
+
     it = explain_bisection(session.lab.transaction, _number(id_))
     if isinstance(it, journal.JournalStep):
         lines = [logbook.decided(it), f"This step was {_by_another(it)}."]

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.thresholds import Policy
 
@@ -351,13 +350,17 @@ def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot
 
 
 def replay(
-    steps: Iterable[JournalStep], decide: Callable[[BisectionState, Policy], Action] = step
+    steps: Iterable[JournalStep], decide: Callable[[BisectionState, Policy], Action] | None = None
 ) -> Replay:
     """Decide every step of this engine again and stop at the first difference.
 
     The sentences of a decision (`why`, `reason`) are not compared: they may be reworded. Raises
     JournalError.
     """
+    if decide is None:  # imported here: to read a journal takes neither numpy nor scipy
+        from swingbot.core.bisect.decide.step import step
+
+        decide = step
     done = 0
     foreign: list[JournalStep] = []
     for entry, shot in states(steps):
