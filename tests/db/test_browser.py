@@ -223,7 +223,7 @@ def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: 
     assert page.heading().startswith("Boot x")
     page.open(f"{lab.url}/experiment/e{lab.experiment}")
     page.click(".plots a")
-    assert page.address() == f"/plot/e{lab.experiment}/effects.svg"
+    assert page.address() == f"/plot/e{lab.experiment}/values.svg"
 
 
 def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(own_lab: Lab) -> None:

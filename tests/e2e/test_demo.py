@@ -254,8 +254,8 @@ def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(
         assert (rows[name]["reference"], rows[name]["verdict"]) == (parent[:12], "worse")
         assert float(rows[name]["mean"]) < 0.95 * float(rows[parent[:12]]["mean"])
     table = demo.cli("show", number, "--format", "changelog").stdout
-    assert "vs first" in table
-    assert f"{float(rows['culprit']['change_pct']):+.1f} %" in table
+    assert "Changes are relative to the first row." in table
+    assert f"{float(rows['culprit']['change_pct']):+.1f}%" in table
     kit = f"/experiment/{number}/reproduce.tar.gz"
     done = replayed(demo, tmp_path, kit, f"swingbot-{number}")
     assert done.returncode == 0, done.stdout + done.stderr
