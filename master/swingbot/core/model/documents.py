@@ -26,6 +26,7 @@ class UnitJob(TypedDict):
     events: NotRequired[list[str]]  # events that are counted in place of the usual ones
     cmdline: NotRequired[str]  # words that it puts on the command line
     sysctl: NotRequired[dict[str, Any]]  # sysctls that it sets
+    work_seconds: NotRequired[float]  # guest seconds of one run of fixed work, roughly
 
 
 class Side(TypedDict):
