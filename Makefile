@@ -64,7 +64,7 @@ test-lab: base-kernel ## bare-metal testboxes that are kexeced, rebooted, panick
 
 test: ## all checks and tests from a fresh clone, setup included
 	$(STAGE) set-up $(MAKE) --no-print-directory setup
-	@$(MAKE) -j3 --output-sync=target --no-print-directory stages 3>&1
+	@$(MAKE) -j2 --output-sync=target --no-print-directory stages 3>&1
 
 # The stages after the set-up, side by side: the demo leaves a processor idle most of the time, so it
 # starts first. `env -u`: a stage is a make of its own.
