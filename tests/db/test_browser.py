@@ -171,7 +171,7 @@ def test_the_first_screen_tells_what_got_worse_and_two_clicks_show_a_boot_of_it(
     for words in ("18.1\u00a0%", make.METRIC, "i1", scenario.SUBJECTS[scenario.CULPRIT]):
         assert words in seen
     assert "by A Developer" in seen and " ago" in seen
-    way = ("main td.change.worse a", "main tr:has(td.head-side) a[href^='/boot/x']")
+    way = ("main td.change.worse a", "main tr#k1 a[href^='/boot/x']")
     for link in way:
         page.click(link)
     assert len(way) == 2

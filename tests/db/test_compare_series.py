@@ -77,8 +77,8 @@ def test_a_mailbox_gives_a_commit_for_each_of_its_mails(place: Place, tmp_path: 
     said = place.compare(testbox)
     assert said.exit_code == 0, said.output
     for line in (
-        "patch 1/3: 1",
-        "patch 3/3: 3",
+        "base+3 patches: 1/3 1",
+        "base+3 patches: 3/3 3",
         "left out: [PATCH 0/3] *** SUBJECT HERE *** (cover letter)",
     ):
         assert line in said.output.splitlines()
