@@ -9,7 +9,7 @@ from typing import Any, Final
 
 FACTOR: Final = 1.5  # an estimate within this factor is good
 SHARE: Final = 0.8  # of all estimates, wanted
-_KINDS: Final = ("comparison", "experiment", "bisection")
+_LISTS: Final = ("tables", "bisections")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,8 @@ class EstimateLog:
     def note(self, status: Mapping[str, Any]) -> None:
         """`status`: the document of /status.json."""
         at = _time(status["now"])
-        for kind in _KINDS:
-            for facts in status[f"{kind}s"]:
+        for name in _LISTS:
+            for facts in status[name]:
                 done = _done(facts)
                 if facts.get("eta_seconds") is not None and self._last.get(facts["id"]) != done:
                     self._last[facts["id"]] = done
