@@ -50,7 +50,7 @@ base-kernel: setup ## create the kernel repository and the base builds in the ca
 	@$(BIN)/python -m tests.kernels
 
 test-boot: base-kernel ## real kernels that boot in QEMU, and one order on bare metal
-	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/boot tests/lab/test_*_short.py
+	@$(PYTEST) $(call PARALLEL,1) tests/boot tests/lab/test_*_short.py
 
 calibrate: setup ## check that stated probabilities are true
 	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/calibration

@@ -38,6 +38,7 @@ def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
     for name, parts in PROVOKING.items():
         program = lab.site.jobs / "programs" / name
         program.mkdir()
+        (program / "meta.yaml").write_text("kind: benchmark\nscope: micro\ndescribe: a test\n")
         for part, text in zip(("run", "serve", "client"), ("exit 1\n", *parts), strict=True):
             (program / part).write_text(f"#!/bin/sh\n{text}")
             (program / part).chmod(0o755)

@@ -139,6 +139,7 @@ class Two:
         (testboxes / "two.yaml").write_text(json.dumps(about))
         program = folder / "jobs" / "programs" / "talks"
         program.mkdir(parents=True)
+        (program / "meta.yaml").write_text("kind: benchmark\nscope: micro\ndescribe: a test\n")
         for part in ("run", "serve", "client"):
             (program / part).write_text("#!/bin/sh\necho 7\n")
         self.site = Site(

@@ -316,10 +316,10 @@ def test_it_is_listed_waited_for_and_cancelled_by_its_own_letter(desk: Desk) -> 
     for words, sentence in (
         (
             ("show", f"c{number}"),
-            f"comparison c{number} does not exist; `swingbot list comparisons`",
+            f"comparison c{number} does not exist, but e{number} does",
         ),
         (("cancel", f"c{number}"), f"comparison c{number} does not exist"),
-        (("show", "e1"), "experiment e1 does not exist; c1 is a comparison"),
+        (("show", "e1"), "experiment e1 does not exist, but c1 does"),
     ):
         wrong = desk.run(*words)
         assert (wrong.exit_code, sentence in wrong.output) == (2, True), wrong.output

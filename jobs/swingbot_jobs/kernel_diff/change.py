@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +19,7 @@ SIZE_NOTE = (
 )
 # Two versions of Linux differ in tens of thousands of symbols; omitted rows are counted.
 MOST_ROWS = 2000
+_WIDTH = 78  # columns of a terminal and of a mail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +192,8 @@ def _objects_part(facts: Mapping[str, Any], most: int) -> str:
     ]
     for one in facts["objects"][:most]:
         rows += _sizes(one["object"], one["base"], one["head"])
-    return f"{_grid(rows)}{_more(len(facts['objects']), most)}\n{facts['sizes']['note']}"
+    note = textwrap.fill(facts["sizes"]["note"], _WIDTH)
+    return f"{_grid(rows)}{_more(len(facts['objects']), most)}\n{note}"
 
 
 def _sizes(
