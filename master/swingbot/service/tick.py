@@ -98,7 +98,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
             lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx
         ),
     ),
-    ("give up arms", lambda lab, tx: give_up_arms(lab.catalogue.testboxes, tx)),
+    (
+        "give up arms",
+        lambda lab, tx: give_up_arms(
+            lab.catalogue.testboxes, tx.comparisons, tx.orders, tx.builds, tx.boots
+        ),
+    ),
     (
         "foresee builds",
         lambda lab, tx: foresee_open_builds(lab.tools.git, tx.variants, tx.orders, tx.builds),
