@@ -61,7 +61,7 @@ def downloads(name: str, unit_jobs: Sequence[UnitJob], site: Site) -> bool:
     return any(
         _downloadable(group)
         and not _local(program, group, site)
-        and not all(debian.is_fetched(one.file.download, site.cache) for one in group)
+        and not all(debian.is_fetched(wanted.file.download, site.cache) for wanted in group)
         for group in _groups(program, unit_jobs)
     )
 
@@ -71,7 +71,7 @@ def _program(name: str, monitor: bool, site: Site) -> Program:
     if not meta.with_name("run").is_file():
         kind: Kind = "monitor" if monitor else "benchmark"
         known = load_programs(site.jobs / "programs").values()
-        names = ", ".join(one.name for one in known if one.kind == kind)
+        names = ", ".join(program.name for program in known if program.kind == kind)
         raise InfraError(
             f"The {'monitor' if monitor else 'program'} {name} is unknown on this worker:"
             f" {site.jobs}/programs has only {names}."
@@ -113,7 +113,7 @@ class _NeededFile:
 
 def _groups(program: Program, unit_jobs: Sequence[UnitJob]) -> list[list[_NeededFile]]:
     """Return the files that the jobs need, those that must come from one build together."""
-    defaults = {one.name: one.default for one in program.parameters.values() if one.default}
+    defaults = {p.name: p.default for p in program.parameters.values() if p.default}
     wanted = [
         _NeededFile(file.name.format_map(params), file, file.texts(params))
         for job in unit_jobs
@@ -121,7 +121,7 @@ def _groups(program: Program, unit_jobs: Sequence[UnitJob]) -> list[list[_Needed
         for file in program.files
         if holds(file.when, params)
     ]
-    return [wanted] if program.one_build else [[one] for one in wanted]
+    return [wanted] if program.one_build else [[needed_file] for needed_file in wanted]
 
 
 def _provided(program: Program, unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
@@ -140,7 +140,7 @@ def _local(program: Program, group: Sequence[_NeededFile], site: Site) -> list[B
     Raises InfraError if benchmarks.dir has only a part of it.
     """
     for source in (_own, _built, _installed):
-        found = [source(program.name, one, site) for one in group]
+        found = [source(program.name, wanted, site) for wanted in group]
         here = [binary for binary in found if binary]
         if source is _own and 0 < len(here) < len(group):
             raise InfraError(
@@ -152,33 +152,33 @@ def _local(program: Program, group: Sequence[_NeededFile], site: Site) -> list[B
     return []
 
 
-def _fits(one: _NeededFile, binary: Binary) -> bool:
-    return all(text.encode() in binary.source.read_bytes() for text in one.texts)
+def _fits(wanted: _NeededFile, binary: Binary) -> bool:
+    return all(text.encode() in binary.source.read_bytes() for text in wanted.texts)
 
 
 def _names(group: Sequence[_NeededFile]) -> str:
-    return " and ".join(dict.fromkeys(one.name for one in group))
+    return " and ".join(dict.fromkeys(wanted.name for wanted in group))
 
 
 def _downloadable(group: Sequence[_NeededFile]) -> bool:
-    return all(one.file.download and not one.texts for one in group)
+    return all(wanted.file.download and not wanted.texts for wanted in group)
 
 
 def _downloaded(program: Program, group: Sequence[_NeededFile], site: Site) -> list[Binary]:
     if not _downloadable(group):
         raise InfraError(_advice(program, group, site))
     return [
-        Binary(folder / one.target, one.target, (folder / "version").read_text())
-        for one in group
-        for folder in [debian.fetched(one.file.download, site.cache)]
+        Binary(folder / wanted.target, wanted.target, (folder / "version").read_text())
+        for wanted in group
+        for folder in [debian.fetched(wanted.file.download, site.cache)]
     ]
 
 
 def _advice(program: Program, group: Sequence[_NeededFile], site: Site) -> str:
     """Return one sentence on how to get a group that is not on this worker."""
-    one, built = group[0], installed.find(site.cache, program.name)
-    if one.file.package:
-        return f"{one.name} is not on this worker; install Debian's {one.file.package}."
+    wanted, built = group[0], installed.find(site.cache, program.name)
+    if wanted.file.package:
+        return f"{wanted.name} is not on this worker; install Debian's {wanted.file.package}."
     build = f"(`swingbot-worker program build {program.name} ARCHIVE`)"
     texts = [text for wanted in group for text in wanted.texts]
     if texts:
@@ -186,15 +186,15 @@ def _advice(program: Program, group: Sequence[_NeededFile], site: Site) -> str:
             f"No {program.name} on this worker has {texts[0]}; build one from a source archive or"
             f" checkout {build}, or put your own {_names(group)} into benchmarks.dir."
         )
-    where = f"{site.benchmarks or 'benchmarks.dir'}/{program.name}/{one.name}"
+    where = f"{site.benchmarks or 'benchmarks.dir'}/{program.name}/{wanted.name}"
     if built:
         return (
-            f"There is no {one.name} in the {built.version} that was built on this worker: check"
+            f"There is no {wanted.name} in the {built.version} that was built on this worker: check"
             f" the job, build another source, or put your own binary at {where}."
         )
     upstream = f" from {program.build.upstream} {build}" if program.build else ""
     return (
-        f"{one.name} of {program.name} is not on this worker, and no package has it: build"
+        f"{wanted.name} of {program.name} is not on this worker, and no package has it: build"
         f" it{upstream}, or put your own binary at {where} (SWINGBOT_BENCHMARKS_DIR)."
     )
 
@@ -211,32 +211,35 @@ def _of_its_own(program: Program, site: Site) -> list[Binary]:
     return [_compiled(program.name, source, site.cache)] if source.is_file() else []
 
 
-def _own(program: str, one: _NeededFile, site: Site) -> Binary | None:
+def _own(program: str, wanted: _NeededFile, site: Site) -> Binary | None:
     """Return the operator's file: benchmarks.dir/PROGRAM/NAME, or benchmarks.dir/NAME."""
     folder = site.benchmarks
-    paths = (folder / program / one.name, folder / one.name) if folder else ()
+    paths = (folder / program / wanted.name, folder / wanted.name) if folder else ()
     return next(
-        (Binary(path, one.target, "benchmarks.dir") for path in paths if _is_executable(path)),
+        (Binary(path, wanted.target, "benchmarks.dir") for path in paths if _is_executable(path)),
         None,
     )
 
 
-def _built(program: str, one: _NeededFile, site: Site) -> Binary | None:
+def _built(program: str, wanted: _NeededFile, site: Site) -> Binary | None:
     """Return the file of `swingbot-worker program build`."""
     built = installed.find(site.cache, program)
-    path = built.binary(one.name) if built else None
-    return Binary(path, one.target, built.version) if built and path else None
+    path = built.binary(wanted.name) if built else None
+    return Binary(path, wanted.target, built.version) if built and path else None
 
 
-def _installed(_: str, one: _NeededFile, site: Site) -> Binary | None:
+def _installed(_: str, wanted: _NeededFile, site: Site) -> Binary | None:
     """Return the file of a package that is installed on this host."""
-    if not one.file.package:
+    if not wanted.file.package:
         return None
-    paths = [(Path("/", path), path) for path in one.file.paths if Path("/", path).is_file()]
-    if not one.file.paths and (which := shutil.which(one.name)):
-        paths = [(Path(which), one.target)]
+    paths = [(Path("/", path), path) for path in wanted.file.paths if Path("/", path).is_file()]
+    if not wanted.file.paths and (which := shutil.which(wanted.name)):
+        paths = [(Path(which), wanted.target)]
     return next(
-        (Binary(path, target, _package_version(one.file.package, site)) for path, target in paths),
+        (
+            Binary(path, target, _package_version(wanted.file.package, site))
+            for path, target in paths
+        ),
         None,
     )
 
