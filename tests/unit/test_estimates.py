@@ -16,7 +16,7 @@ def status(at: int, eta: float | None, boots: int = 0) -> dict[str, Any]:
     progress = {"builds": 1, "builds_total": 2, "boots": boots, "boots_total": 6}
     one = {"id": "c1", "eta_seconds": eta, "progress": progress}
     now = (START + timedelta(seconds=at)).isoformat()
-    return {"now": now, "comparisons": [one], "experiments": [], "bisections": []}
+    return {"now": now, "tables": [one], "bisections": []}
 
 
 def test_an_estimate_is_noted_once_for_each_step_of_its_request() -> None:
