@@ -3,6 +3,7 @@ mailed twice."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,12 +19,10 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.maildir import deliver
 from swingbot.app.cli import main
 from swingbot.app.keep.backup import KeepError, backup
-from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.restore import restore
 from swingbot.app.keep.verify import verify
 from swingbot.app.settings import Settings, load
-from swingbot.core.keep.generation import BadBackup, read_manifest, too_many
-from swingbot.core.text.numbers import count
+from swingbot.core.keep.manifest import BadBackup, read_manifest, read_sums
 from swingbot.service.tick import tick
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
@@ -68,14 +67,14 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(
             engine, "SELECT id FROM attempt WHERE state = 'running' ORDER BY id LIMIT 1"
         )
         boots = brain.count("boot")
-        backup(settings, engine, tmp_path / "kept", quiet, keep=3)
+        backup(settings, engine, tmp_path / "kept", quiet)
         brain.run()
     assert [brain.facts("i")["culprit"]["commit"]] == [made[CULPRIT - 1]]
     assert len(brain.mails) == 1
     engine.dispose()
 
     new = load(environ=brain_environment(tmp_path / "restored", empty_url))
-    done = restore(new, tmp_path / "kept", None, quiet)
+    done = restore(new, tmp_path / "kept", quiet)
     assert done["changed"]["attempts"] >= 1
     engine = make_engine(empty_url)
     again = make_brain(new, engine, repo)
@@ -138,9 +137,9 @@ def test_mails_that_may_have_left_are_unknown_and_those_that_waited_are_held(
     for number, state in enumerate(("sending", "queued", "sent", "held", "dropped")):
         incident = make.an_incident(conn, tree, make.a_kernel(conn, tree, number))
         reports[state] = make.a_report(conn, incident, state=state)
-    backup(settings, engine, tmp_path / "kept", quiet, keep=3)
+    backup(settings, engine, tmp_path / "kept", quiet)
     done = restore(
-        load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet
+        load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", quiet
     )
     assert (done["changed"]["mails in doubt"], done["changed"]["mails held"]) == (1, 1)
     restored = make_engine(empty_url)
@@ -176,9 +175,9 @@ def test_what_is_restored_is_what_was_there(
     make.a_boot(
         conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0, 1e-300, 0.1]}
     )
-    backup(settings, engine, tmp_path / "kept", quiet, keep=3)
+    backup(settings, engine, tmp_path / "kept", quiet)
     new = load(environ=brain_environment(tmp_path / "new", empty_url))
-    restore(new, tmp_path / "kept", None, quiet)
+    restore(new, tmp_path / "kept", quiet)
     for query in (
         "SELECT reason FROM testbox",
         "SELECT array_agg(value ORDER BY run, seq) FROM sample",
@@ -216,10 +215,8 @@ def test_a_token_of_before_the_restore_opens_nothing_after_it(
     tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     order = make.an_order(conn, make.a_kernel(conn, tree, 0), testbox, state="running")
     attempt = make.an_attempt(conn, order)
-    backup(settings, engine, tmp_path / "kept", quiet, keep=3)
-    restore(
-        load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet
-    )
+    backup(settings, engine, tmp_path / "kept", quiet)
+    restore(load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", quiet)
     restored = make_engine(empty_url)
     # it is dead: what it still brings is late, never counted
     assert AttemptTransactions(restored).wanted(attempt) is False
@@ -234,16 +231,17 @@ def test_damage_is_found_and_not_restored(
 ) -> None:
     settings = a_state(tmp_path, db_url)
     kept = tmp_path / "kept"
-    name, _ = backup(settings, engine, kept, quiet, keep=3)
-    place = BackupDirectory(kept)
-    assert verify(place, name, quiet) == []
-    victim = {
-        "artifact": lambda: next(place.artifacts.glob("??/*.zst")),
-        "missing artifact": lambda: next(place.artifacts.glob("??/*.zst")),
-        "table": lambda: place.generations / name / "database" / "tree.copy.zst",
-        "mail": lambda: next(place.mail.glob("??/*")),
-        "mirror": lambda: next(place.mirror.glob("refs/backup/*/heads/main")),
-    }[broken]()
+    backup(settings, engine, kept, quiet)
+    assert verify(kept, quiet) == []
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=kept, check=True)
+    pattern = {
+        "artifact": "artifacts/??/*.zst",
+        "missing artifact": "artifacts/??/*.zst",
+        "table": "database/tree.copy.zst",
+        "mail": "mail/new/*",
+        "mirror": "mirror.git/packed-refs",
+    }[broken]
+    victim = next(kept.glob(pattern))
     if broken == "missing artifact":
         victim.unlink()
     else:
@@ -251,12 +249,11 @@ def test_damage_is_found_and_not_restored(
         content[len(content) // 2] ^= 1
         victim.chmod(0o600)
         victim.write_bytes(bytes(content))
-    problems = verify(place, name, quiet)
-    assert problems
+    problem = f"{victim} is {'missing' if broken == 'missing artifact' else 'damaged'}"
+    assert verify(kept, quiet) == [problem]
     target = tmp_path / "new"
-    announced = f"generation {name} has {count(len(problems), 'problem')}: {problems[0]}; "
-    with pytest.raises(KeepError, match=re.escape(announced)):
-        restore(load(environ=brain_environment(target, empty_url)), kept, None, quiet)
+    with pytest.raises(KeepError, match=re.escape(f"the backup has 1 problem: {problem}; ")):
+        restore(load(environ=brain_environment(target, empty_url)), kept, quiet)
     assert not target.exists()
 
 
@@ -265,88 +262,53 @@ def test_nothing_that_is_there_is_written_over(
 ) -> None:
     settings = a_state(tmp_path, db_url)
     with pytest.raises(KeepError, match="is inside the state directory"):
-        backup(settings, engine, settings.state / "kept", quiet, keep=3)
+        backup(settings, engine, settings.state / "kept", quiet)
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").write_text("x")
-    with pytest.raises(BadBackup, match="neither empty nor a swingbot backup"):
-        backup(settings, engine, tmp_path / "precious", quiet, keep=3)
+    with pytest.raises(KeepError, match="is not empty; choose a new directory for each"):
+        backup(settings, engine, tmp_path / "precious", quiet)
     kept = tmp_path / "kept"
-    backup(settings, engine, kept, quiet, keep=3)
+    backup(settings, engine, kept, quiet)
     with pytest.raises(KeepError, match="is not empty"):
-        restore(
-            load(environ=brain_environment(tmp_path / "precious", empty_url)), kept, None, quiet
-        )
+        restore(load(environ=brain_environment(tmp_path / "precious", empty_url)), kept, quiet)
     with pytest.raises(KeepError, match="already contains table swingbot"):
-        restore(load(environ=brain_environment(tmp_path / "new", db_url)), kept, None, quiet)
+        restore(load(environ=brain_environment(tmp_path / "new", db_url)), kept, quiet)
 
 
-def test_old_generations_go_with_what_only_they_had(
-    tmp_path: Path, db_url: str, engine: sa.Engine
+def test_an_interrupted_backup_is_not_taken_for_whole(
+    tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = a_state(tmp_path, db_url)
     kept = tmp_path / "kept"
-    first, manifest = backup(settings, engine, kept, quiet, keep=2)
-    assert manifest.artifacts == 2
-    gone = next(ArtifactDirectory(settings.artifacts).stored())
-    ArtifactDirectory(settings.artifacts).prune(gone.sha256, "")
-    place = BackupDirectory(kept)
-    (place.generations / first).rename(place.generations / "20200101T000000Z")  # an earlier day
-    subprocess.run(
-        ["git", "-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{first}/heads/main"],
-        check=True,
-    )
-    second, _ = backup(settings, engine, kept, quiet, keep=1)
-    assert place.names() == [second]
-    assert not (place.artifacts / gone.path).exists()
-    assert verify(place, second, quiet) == []
 
+    def full_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
 
-def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_next(
-    tmp_path: Path, db_url: str, engine: sa.Engine
-) -> None:
-    settings = a_state(tmp_path, db_url)
-    place = BackupDirectory(tmp_path / "kept")
-    place.create()
-    half = place.generations / ".20260101T000000Z.part" / "database"
-    half.mkdir(parents=True)
-    (half / "tree.copy.zst").write_bytes(b"half")
-    with pytest.raises(BadBackup, match="has no complete generation"):
-        place.choose(None)
-    name, _ = backup(settings, engine, tmp_path / "kept", quiet, keep=3)
-    assert [path.name for path in place.generations.iterdir()] == [name]
-    with pytest.raises(BadBackup, match=f"use one of {name}"):
-        place.choose("20260101T000000Z")
-
-
-def test_raw_results_are_linked_where_that_is_asked_for_and_possible(
-    tmp_path: Path, db_url: str, engine: sa.Engine
-) -> None:
-    settings = a_state(tmp_path, db_url)
-    backup(settings, engine, tmp_path / "kept", quiet, keep=3, link=True)
-    found = next(ArtifactDirectory(settings.artifacts).stored())
-    assert (tmp_path / "kept" / "artifacts" / found.path).samefile(settings.artifacts / found.path)
-
-
-def test_the_latest_generations_stay() -> None:
-    names = ["20260103T000000Z", "20260101T000000Z", "lost+found", "20260102T000000Z"]
-    assert too_many(names, 2) == ["20260101T000000Z"]
-    assert too_many(names, 5) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("swingbot.app.keep.backup.write_json", full_disk)  # the last step
+        with pytest.raises(OSError, match="the disk is full"):
+            backup(settings, engine, kept, quiet)
+    new = load(environ=brain_environment(tmp_path / "new", empty_url))
+    for check in (True, False):
+        with pytest.raises(BadBackup, match="is not a whole swingbot backup"):
+            restore(new, kept, quiet, check=check)
+    with pytest.raises(BadBackup, match="is not a whole swingbot backup"):
+        verify(kept, quiet)
+    with pytest.raises(KeepError, match="is not empty"):
+        backup(settings, engine, kept, quiet)
+    backup(settings, engine, tmp_path / "next", quiet)
+    listed = tmp_path / "next" / "SHA256SUMS"
+    listed.write_text("".join(listed.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(BadBackup, match="files, but the backup has"):
+        restore(new, tmp_path / "next", quiet, check=False)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format": 9}, "has backup format 9"),
-        (
-            {"tables": [{"name": "../x", "columns": [], "rows": 0, "sha256": "0" * 64, "size": 1}]},
-            "cannot be in a backup",
-        ),
-        ({"letters": [{"folder": "..", "name": "x", "sha256": "0" * 64}]}, "cannot be in a backup"),
-        (
-            {"letters": [{"folder": "new", "name": "../../x", "sha256": "0" * 64}]},
-            "cannot be in a backup",
-        ),
-        ({"refs": {"heads/main": "--upload-pack=x"}}, "cannot be in a backup"),
+        ({"tables": [{"name": "../x", "columns": [], "rows": 0}]}, "cannot be in a backup"),
+        ({"sequences": {"boot_id_seq": "1); DROP"}}, "cannot be in a backup"),
         ({"tables": 7}, "is not the manifest"),
         ({"more": 1}, "is not the manifest"),
     ],
@@ -355,21 +317,38 @@ def test_a_manifest_that_leads_elsewhere_is_refused(
     change: dict[str, object], message: str
 ) -> None:
     sound = {
-        "format": 2,
+        "format": 3,
         "taken_at": "2026-01-02T03:04:05+00:00",
         "revision": "0001",
-        "server": "18",
         "tables": [],
         "sequences": {},
-        "artifacts": 0,
-        "artifact_bytes": 0,
-        "refs": {},
-        "letters": [],
         "secrets": [],
+        "files": 0,
+        "size": 0,
     }
     assert read_manifest(json.loads(json.dumps(sound)), "m").revision == "0001"
     with pytest.raises(BadBackup, match=message):
         read_manifest(sound | change, "m")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "mail/../x",
+        "mail/new/../../x",
+        "mail/new/.x",
+        "artifacts/ab/cd",
+        "database/../x",
+        "mirror.git/../x",
+        "/etc/passwd",
+        "manifest.json",
+    ],
+)
+def test_a_list_of_files_that_leads_elsewhere_is_refused(path: str) -> None:
+    sound = f"{'0' * 64}  mail/new/1790000000.M1P2.host\n"
+    assert list(read_sums(sound, "m")) == ["mail/new/1790000000.M1P2.host"]
+    with pytest.raises(BadBackup, match="cannot be in a backup"):
+        read_sums(f"{sound}{'0' * 64}  {path}\n", "m")
 
 
 def run(settings: Settings, *words: str) -> Result:
@@ -388,9 +367,9 @@ def test_the_commands_say_what_they_did(
     kept = str(tmp_path / "kept")
     made = run(settings, "backup", kept)
     assert made.exit_code == 0
-    assert "is complete; it does not contain the settings file and secrets (secret" in made.output
-    assert "2 artifacts" in run(settings, "backup", kept, "--list").output
-    assert ": complete" in run(settings, "backup", kept, "--verify").output
+    assert "it does not contain the settings file and secrets (secret" in made.output
+    assert "artifacts: 2 files" in made.output
+    assert ": intact" in run(settings, "backup", kept, "--verify").output
     restored = run(
         load(environ=brain_environment(tmp_path / "x", empty_url)),
         "restore",
@@ -402,4 +381,4 @@ def test_the_commands_say_what_they_did(
     assert "mail is stopped" in restored.output
     missing = run(settings, "backup", str(tmp_path / "none"), "--verify")
     assert missing.exit_code == 2
-    assert "is not a swingbot backup" in missing.output
+    assert "is not a whole swingbot backup" in missing.output

@@ -12,11 +12,11 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
-from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
-from swingbot.core.keep.generation import BadBackup
+from swingbot.core.keep.manifest import BadBackup
 from swingbot.core.keep.retention import ClassTotal
+from swingbot.core.text.numbers import count
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,123 +48,52 @@ def with_keep_errors(run: Callable[P, R]) -> Callable[P, R]:
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @click.option(
-    "--keep",
-    type=click.IntRange(1, 10_000),
-    default=7,
-    show_default=True,
-    help="Number of generations to keep; older ones are deleted once this one is complete.",
-)
-@click.option(
-    "--link",
-    is_flag=True,
-    help="Hard-link raw results instead of copying: fast, but no protection against disk failure.",
-)
-@click.option(
     "--verify",
     "verify_",
     is_flag=True,
-    help="Only verify the latest generation, or --generation: read it and compare every sha256.",
+    help="Only verify the backup in DIR: read it and compare every sha256.",
 )
-@click.option("--generation", metavar="NAME", help="Generation to verify.")
-@click.option("--list", "list_", is_flag=True, help="Only list the generations in DIR.")
 @as_json
 @pass_session
 @guarded
 @with_keep_errors
-def backup(
-    session: CommandContext,
-    directory: Path,
-    keep: int,
-    link: bool,
-    verify_: bool,
-    generation: str | None,
-    list_: bool,
-    json_: bool,
-) -> None:
-    """Copy database, raw results, git mirror and mails to DIR while the service runs.
+def backup(session: CommandContext, directory: Path, verify_: bool, json_: bool) -> None:
+    """Copy database, raw results, git mirror and mails to the new DIR while the service runs.
 
-    Each call creates a generation; raw results, mails and git objects are copied only once. Secrets
-    are not copied; docs/operations.md explains why.
+    Secrets are not copied; docs/operations.md explains why, and how to keep many backups in little
+    space.
 
     \b
     Examples:
-      swingbot backup /mnt/backup/swingbot
-      swingbot backup /mnt/backup/swingbot --verify
+      swingbot backup /mnt/backup/swingbot-monday
+      swingbot backup /mnt/backup/swingbot-monday --verify
     """
-    backups = BackupDirectory(directory)
-    if list_:
-        _list(backups, json_)
-    elif verify_:
-        _verify(backups, generation, json_)
-    elif generation is not None:
-        raise BadBackup(
-            "--generation requires --verify; a new generation is named after the current time"
-        )
-    else:
-        from swingbot.app.keep.backup import backup as make
-
-        name, manifest = make(
-            session.settings,
-            session.engine,
-            directory,
-            _quiet if json_ else click.echo,
-            keep=keep,
-            link=link,
-        )
-        if json_:
-            say_json(
-                {
-                    "generation": name,
-                    "taken_at": manifest.taken_at,
-                    "artifacts": manifest.artifacts,
-                    "bytes": manifest.artifact_bytes,
-                }
-            )
-        else:
-            click.echo(
-                f"generation {name} is complete; it does not contain the settings file and"
-                f" secrets ({', '.join(manifest.secrets) or 'none'}): store them elsewhere"
-            )
-
-
-def _list(backups: BackupDirectory, json_: bool) -> None:
-    backups.check()
-    generations = [(name, backups.manifest(name)) for name in backups.names()]
-    if json_:
-        say_json(
-            [
-                {
-                    "generation": name,
-                    "taken_at": manifest.taken_at,
-                    "revision": manifest.revision,
-                    "artifacts": manifest.artifacts,
-                }
-                for name, manifest in generations
-            ]
-        )
+    if verify_:
+        _verify(directory, json_)
         return
-    for name, manifest in generations:
-        rows = sum(table.rows for table in manifest.tables)
+    from swingbot.app.keep.backup import backup as make
+
+    manifest = make(session.settings, session.engine, directory, _quiet if json_ else click.echo)
+    if json_:
+        say_json({"taken_at": manifest.taken_at, "files": manifest.files, "bytes": manifest.size})
+    else:
         click.echo(
-            f"{name}  schema {manifest.revision}  {rows} rows  {manifest.artifacts} artifacts"
-            f" ({amount(manifest.artifact_bytes)})  {len(manifest.letters)} mails "
-            f" {len(manifest.refs)} refs"
+            f"the backup is complete: {manifest.files} files, {amount(manifest.size)}; it does not"
+            f" contain the settings file and secrets ({', '.join(manifest.secrets) or 'none'}):"
+            " store them elsewhere"
         )
 
 
-def _verify(backups: BackupDirectory, generation: str | None, json_: bool) -> None:
+def _verify(directory: Path, json_: bool) -> None:
     from swingbot.app.keep.verify import verify
 
-    name = backups.choose(generation)
-    problems = verify(backups, name, _quiet if json_ else click.echo)
+    problems = verify(directory, _quiet if json_ else click.echo)
     if json_:
-        say_json({"generation": name, "problems": problems})
+        say_json({"problems": problems})
     else:
         for problem in problems:
             click.echo(f"  {problem}")
-        click.echo(
-            f"generation {name}: {'complete' if not problems else f'{len(problems)} problems'}"
-        )
+        click.echo(f"{directory}: {count(len(problems), 'problem') if problems else 'intact'}")
     if problems:
         raise SystemExit(1)
 
@@ -183,7 +112,6 @@ def _quiet(line: str) -> None:
     required=True,
     help="New state directory; must be empty or not exist.",
 )
-@click.option("--generation", metavar="NAME", help="Generation to restore (default: the latest).")
 @click.option("--unchecked", is_flag=True, help="Skip the comparison of every sha256.")
 @as_json
 @pass_session
@@ -193,7 +121,6 @@ def restore(
     session: CommandContext,
     directory: Path,
     state: Path,
-    generation: str | None,
     unchecked: bool,
     json_: bool,
 ) -> None:
@@ -203,7 +130,7 @@ def restore(
 
     \b
     Examples:
-      swingbot restore /mnt/backup/swingbot --state /srv/swingbot
+      swingbot restore /mnt/backup/swingbot-monday --state /srv/swingbot
       swingbot up --state /srv/swingbot
     """
     from swingbot.app.keep.restore import restore as make
@@ -211,7 +138,6 @@ def restore(
     done = make(
         with_place(session.settings, state, None),
         directory,
-        generation,
         _quiet if json_ else click.echo,
         check=not unchecked,
     )
@@ -220,7 +146,7 @@ def restore(
         return
     changed = done["changed"]
     click.echo(
-        f"restored generation {done['generation']}: {changed['attempts']} running attempts will be"
+        f"restored the backup of {done['taken_at']}: {changed['attempts']} running attempts will be"
         f" repeated; {changed['mails in doubt']} mails may have been sent,"
         f" {changed['mails held']} are held"
     )

@@ -1,36 +1,35 @@
-"""`swingbot backup`: create a new generation while the service runs.
+"""`swingbot backup`: copy everything that must not be lost to a new directory.
 
-The database is copied first, from one snapshot. A file is always created before the row that refers
-to it, so files copied afterwards are complete for that snapshot. A lock prevents pruning meanwhile.
+    DIR/database/<table>.copy.zst    rows, all from one snapshot
+    DIR/artifacts/ab/cdef....zst     raw results by content
+    DIR/mirror.git                   refs and objects of the mirror
+    DIR/mail/new, DIR/mail/cur       copies of mails
+    DIR/SHA256SUMS                   all files above, as `sha256sum --check` reads them
+    DIR/manifest.json                written last: without it, a backup is not whole
+
+The service keeps running. The database is copied first. A file is always created before the row
+that refers to it, so files copied afterwards are complete for that snapshot. A lock prevents
+pruning meanwhile.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
-import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from swingbot.adapters import artifacts, maildir, process
+from swingbot.adapters import artifacts, maildir, private_file, process
 from swingbot.adapters.zstd_file import ZstdWriter
-from swingbot.app.keep.backup_directory import BackupDirectory, copy_whole, write_json
 from swingbot.app.keep.progress import BackupProgress, amount
-from swingbot.app.settings import SECTIONS, Settings
-from swingbot.core.keep.generation import (
-    FORMAT,
-    BadBackup,
-    MailFile,
-    Manifest,
-    TableFile,
-    generation_name,
-    too_many,
-)
+from swingbot.app.keep.verify import MANIFEST, SUMS, sums
+from swingbot.app.settings import Settings
+from swingbot.core.keep.manifest import FORMAT, DumpedTable, Manifest
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Connection, Engine, snapshot
 
@@ -56,53 +55,45 @@ def alone(settings: Settings) -> Iterator[None]:
         yield
 
 
-def backup(
-    settings: Settings,
-    engine: Engine,
-    directory: Path,
-    announce: Announce,
-    *,
-    keep: int,
-    link: bool = False,
-) -> tuple[str, Manifest]:
-    """Create a generation in `directory` and delete the oldest beyond `keep`.
+def write_json(target: Path, document: object) -> None:
+    private_file.write(
+        target, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode(), 0o644
+    )
 
-    Raises BadBackup, KeepError, OSError.
-    """
-    backups = BackupDirectory(directory)
-    if settings.state == backups.directory or settings.state in backups.directory.parents:
+
+def backup(settings: Settings, engine: Engine, directory: Path, announce: Announce) -> Manifest:
+    """Fill `directory`, which must be empty or not exist. Raises KeepError, OSError."""
+    directory = directory.absolute()
+    if settings.state == directory or settings.state in directory.parents:
         raise KeepError(
-            f"{backups.directory} is inside the state directory that it would back up;"
-            " choose another"
-            " directory"
+            f"{directory} is inside the state directory that it would back up; choose another"
         )
     with alone(settings):
-        backups.create()
-        name = generation_name(datetime.now(UTC))
-        part = backups.generations / f".{name}.part"
-        for unfinished in backups.generations.glob(".*.part"):
-            shutil.rmtree(unfinished)
-        (part / "database").mkdir(parents=True)
-        manifest = _database(settings, engine, part / "database", announce)
-        count, size = _artifacts(settings, backups, part, announce, link=link)
-        manifest = dataclasses.replace(
-            manifest,
-            artifacts=count,
-            artifact_bytes=size,
-            refs=_mirror(settings.mirror, backups, name, announce),
-            letters=_mail(settings.maildir, backups),
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise KeepError(f"{directory} is not empty; choose a new directory for each backup")
+        directory.chmod(0o700)  # will contain mails and results of embargoed work
+        dumped = _database(engine, directory / "database", announce)
+        _artifacts(settings.artifacts, directory / "artifacts", announce)
+        _mirror(settings.mirror, directory / "mirror.git", announce)
+        _mail(settings.maildir, directory / "mail")
+        listed = sums(directory, announce)
+        (directory / SUMS).write_text("".join(f"{sha}  {path}\n" for path, sha in listed.items()))
+        manifest = Manifest(
+            **dumped,
+            format=FORMAT,
+            secrets=_secrets(settings),
+            files=len(listed),
+            size=sum((directory / path).stat().st_size for path in listed),
         )
-        write_json(part / "manifest.json", manifest.to_json())
         os.sync()
-        part.rename(backups.generations / name)
-        _forget(backups, keep, announce)
-    return name, manifest
+        write_json(directory / MANIFEST, manifest.to_json())
+    return manifest
 
 
-# -- the database -------------------------------------------------------------
-
-
-def _database(settings: Settings, engine: Engine, folder: Path, announce: Announce) -> Manifest:
+def _database(engine: Engine, folder: Path, announce: Announce) -> dict[str, Any]:
+    """Dump all tables; return the manifest's entries about them."""
+    folder.mkdir()
     with snapshot(engine) as conn:
         migrate.check(conn)
         tables = dump.tables(conn)
@@ -110,56 +101,27 @@ def _database(settings: Settings, engine: Engine, folder: Path, announce: Announ
             "database", len(tables), sum(table.bytes for table in tables), announce, noun="tables"
         )
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
-        written = []
+        dumped = []
         for table in tables:
-            written.append(_table(conn, table, folder / f"{table.name}.copy.zst"))
+            rows = _table(conn, table, folder / f"{table.name}.copy.zst")
+            dumped.append(DumpedTable(name=table.name, columns=table.columns, rows=rows))
             progress.add(table.bytes)
-        manifest = Manifest(
-            format=FORMAT,
-            taken_at=taken_at,
-            revision=cast(str, migrate.revision(conn)),
-            server=dump.server_version(conn),
-            tables=tuple(written),
-            sequences=dump.sequences(conn),
-            artifacts=0,
-            artifact_bytes=0,
-            refs={},
-            letters=(),
-            secrets=_secrets(settings),
-            settings=_given(settings),
-        )
-    announce(
-        f"database: {len(written)} tables, {sum(table.rows for table in written)} rows,"
-        f" {amount(sum(table.size for table in written))} compressed"
-    )
-    return manifest
+        revision, sequences = cast(str, migrate.revision(conn)), dump.sequences(conn)
+    announce(f"database: {len(dumped)} tables, {sum(table.rows for table in dumped)} rows")
+    return {
+        "taken_at": taken_at,
+        "revision": revision,
+        "tables": tuple(dumped),
+        "sequences": sequences,
+    }
 
 
-class _Hashing:
-    """Writes to a file and computes the sha256 of the content."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self.digest, self.size = file, hashlib.sha256(), 0
-
-    def write(self, chunk: bytes) -> int:
-        self.digest.update(chunk)
-        self.size += len(chunk)
-        return int(self._file.write(chunk))
-
-
-def _table(conn: Connection, table: dump.DumpTable, target: Path) -> TableFile:
+def _table(conn: Connection, table: dump.DumpTable, target: Path) -> int:
     with target.open("xb") as file:
-        hashing = _Hashing(file)
-        writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # only write() is used
+        writer = ZstdWriter(file)
         rows = dump.write_table(conn, table, writer)
         writer.finish()
-    return TableFile(
-        name=table.name,
-        columns=table.columns,
-        rows=rows,
-        sha256=hashing.digest.hexdigest(),
-        size=hashing.size,
-    )
+    return rows
 
 
 def _secrets(settings: Settings) -> tuple[str, ...]:
@@ -178,86 +140,39 @@ def _secrets(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _given(settings: Settings) -> dict[str, Any]:
-    """Settings given explicitly, without the database URL, which may contain a password."""
-    values = {
-        f"{section}.{field.name}": getattr(getattr(settings, section), field.name)
-        for section in SECTIONS
-        for field in _fields(settings, section)
-    }
-    return {
-        key: value for key, value in values.items() if key in settings.sources and key != "db.url"
-    }
-
-
-def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(getattr(settings, section))
-
-
-# -- files --------------------------------------------------------------------
-
-
-def _artifacts(
-    settings: Settings, backups: BackupDirectory, part: Path, announce: Announce, *, link: bool
-) -> tuple[int, int]:
-    """Copy artifacts missing in the backup; return number and bytes of all files."""
-    stored = list(artifacts.ArtifactDirectory(settings.artifacts).stored())
-    new = [
-        file
-        for file in stored
-        if not (backups.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
-    ]
-    progress = BackupProgress("artifacts", len(new), sum(file.size for file in new), announce)
-    copied = 0
-    for file in new:
-        if not copy_whole(settings.artifacts / file.path, backups.artifacts / file.path, link=link):
-            copied += 1
-        progress.add(file.size)
-    with (part / "artifacts.list").open("w") as out:
-        out.writelines(f"{file.path}\n" for file in stored)
+def _artifacts(source: Path, target: Path, announce: Announce) -> None:
+    stored = list(artifacts.ArtifactDirectory(source).stored())
     size = sum(file.size for file in stored)
-    how = f"; {copied} could not be linked and were copied" if link and copied else ""
-    announce(
-        f"artifacts: {len(stored)} files, {amount(size)}; {len(new)} of them new,"
-        f" {amount(sum(file.size for file in new))}{how}"
-    )
-    return len(stored), size
+    progress = BackupProgress("artifacts", len(stored), size, announce)
+    for file in stored:
+        copy(source / file.path, target / file.path)
+        progress.add(file.size)
+    announce(f"artifacts: {len(stored)} files, {amount(size)}")
 
 
-def _mirror(
-    mirror: Path, backups: BackupDirectory, name: str, announce: Announce
-) -> dict[str, str]:
-    """Fetch all refs of the mirror into the backup; return them without the `refs/` prefix."""
+def copy(source: Path, target: Path) -> None:
+    """Copy the content of a file; directories are made as needed. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def _mirror(mirror: Path, target: Path, announce: Announce) -> None:
     if not mirror.exists():
         announce("mirror: none yet")
-        return {}
-    if not backups.mirror.exists():
-        _git("init", "--quiet", "--bare", str(backups.mirror))
-    _git(
-        "-C",
-        str(backups.mirror),
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-auto-gc",
-        str(mirror),
-        f"+refs/*:refs/backup/{name}/*",
-    )
-    fetched = refs(backups.mirror, name)
-    announce(f"mirror: {len(fetched)} refs")
-    return fetched
+        return
+    announce(f"mirror: {fetch_all(mirror, target)} refs")
 
 
-def refs(mirror: Path, name: str) -> dict[str, str]:
-    """Refs of a generation: name without `refs/` -> commit."""
-    prefix = f"refs/backup/{name}/"
-    lines = _git(
-        "-C", str(mirror), "for-each-ref", "--format=%(objectname) %(refname)", prefix
-    ).splitlines()
-    return {
-        ref.removeprefix(prefix): commit
-        for commit, _, ref in (line.partition(" ") for line in lines)
-    }
+def fetch_all(source: Path, target: Path) -> int:
+    """Make the bare repository `target` with all refs of `source`; return their number.
+
+    Raises KeepError.
+    """
+    _git("init", "--quiet", "--bare", "--template=", str(target))
+    fetch = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", str(source), "+refs/*:refs/*")
+    _git("-C", str(target), *fetch)
+    _git("-C", str(target), "pack-refs", "--all")  # a ref's name is not always one of a file
+    return len(_git("-C", str(target), "for-each-ref", "--format=%(refname)").splitlines())
 
 
 def _git(*arguments: str) -> str:
@@ -268,55 +183,9 @@ def _git(*arguments: str) -> str:
     return done.out
 
 
-git = _git
-
-
-def _mail(folder: Path, backups: BackupDirectory) -> tuple[MailFile, ...]:
-    mails = []
+def _mail(folder: Path, target: Path) -> None:
     for path in maildir.files(folder):
-        try:
-            content = path.read_bytes()
-        except OSError:
-            continue  # moved or deleted by a mail reader
-        sha256 = hashlib.sha256(content).hexdigest()
-        target = backups.letter(sha256)
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.with_name(target.name + ".part").write_bytes(content)
-            target.with_name(target.name + ".part").replace(target)
-        mails.append(MailFile(folder=path.parent.name, name=path.name, sha256=sha256))
-    return tuple(mails)
-
-
-# -- deleting old generations -------------------------------------------------
-
-
-def _forget(backups: BackupDirectory, keep: int, announce: Announce) -> None:
-    """Delete generations beyond the latest `keep`, and files that no other generation uses."""
-    old = too_many(backups.names(), keep)
-    if not old:
-        return
-    for name in old:
-        shutil.rmtree(backups.generations / name)
-        if backups.mirror.exists():
-            for ref in refs(backups.mirror, name):
-                _git("-C", str(backups.mirror), "update-ref", "-d", f"refs/backup/{name}/{ref}")
-    used_files: set[str] = set()
-    used_mail: set[str] = set()
-    for name in backups.names():
-        used_files.update(backups.artifact_list(name))
-        used_mail.update(letter.sha256 for letter in backups.manifest(name).letters)
-    gone = 0
-    for path in [*backups.artifacts.glob("??/*"), *backups.mail.glob("??/*")]:
-        named = (
-            path.parent.name + "/" + path.name
-            if path.is_relative_to(backups.artifacts)
-            else path.parent.name + path.name
-        )
-        if named not in (used_files if path.is_relative_to(backups.artifacts) else used_mail):
-            path.unlink()
-            gone += 1
-    announce(f"deleted old generations {', '.join(old)} and {gone} files that only they used")
-
-
-__all__ = ["BadBackup", "KeepError", "backup"]
+        if path.name.startswith("."):
+            continue  # not a mail
+        with suppress(FileNotFoundError):  # moved or deleted by a mail reader
+            copy(path, target / path.parent.name / path.name)

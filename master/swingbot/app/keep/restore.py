@@ -1,4 +1,4 @@
-"""`swingbot restore`: create a state directory and a database from a generation of a backup.
+"""`swingbot restore`: create a state directory and a database from a backup.
 
 The old service is not touched, and nothing is started. Attempts that were running at the time of
 the backup are repeated. Mail is stopped, because it is unknown which mails were sent afterwards.
@@ -6,7 +6,6 @@ the backup are repeated. Mail is stopped, because it is unknown which mails were
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -16,12 +15,11 @@ from typing import Any, Final
 from swingbot.adapters.zstd_file import ZstdReader
 from swingbot.app import database, postgres
 from swingbot.app.keep import process
-from swingbot.app.keep.backup import KeepError, git
-from swingbot.app.keep.backup_directory import BackupDirectory, copy_whole, write_json
+from swingbot.app.keep.backup import KeepError, copy, fetch_all, write_json
 from swingbot.app.keep.progress import BackupProgress, amount
-from swingbot.app.keep.verify import checked_path, verify
+from swingbot.app.keep.verify import listed_files, load_manifest, verify
 from swingbot.app.settings import Settings
-from swingbot.core.keep.generation import BadBackup, Manifest
+from swingbot.core.keep.manifest import BadBackup, Manifest
 from swingbot.core.text.numbers import count
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Engine, make_engine
@@ -32,35 +30,26 @@ _START_SECONDS: Final = 60.0
 
 
 def restore(
-    settings: Settings,
-    directory: Path,
-    generation: str | None,
-    announce: Announce,
-    *,
-    check: bool = True,
+    settings: Settings, directory: Path, announce: Announce, *, check: bool = True
 ) -> dict[str, Any]:
     """Fill `settings.state` and its database, which must be empty or not exist.
 
     Returns a summary. Raises BadBackup, KeepError, OSError.
     """
-    backups, state = BackupDirectory(directory), settings.state
-    name = backups.choose(generation)
-    manifest = backups.manifest(name)
+    state, manifest = settings.state, load_manifest(directory)
     _fits(manifest)
     if state.exists() and any(state.iterdir()):
         raise KeepError(f"{state} is not empty; choose a new directory with --state")
-    if check and (problems := verify(backups, name, announce)):
+    if check and (problems := verify(directory, announce)):
         raise KeepError(
-            f"generation {name} has {count(len(problems), 'problem')}:"
-            f" {'; '.join(problems[:3])}; use"
+            f"the backup has {count(len(problems), 'problem')}: {'; '.join(problems[:3])}; use"
             " another one, or restore it anyway with --unchecked"
         )
     state.mkdir(parents=True, exist_ok=True)
     with _server(settings) as engine:
-        changed = _database(engine, backups, name, manifest, announce)
-    _files(settings, backups, name, manifest, announce)
+        changed = _database(engine, directory, manifest, announce)
+    _files(settings, directory, list(listed_files(directory, manifest)), announce)
     done = {
-        "generation": name,
         "taken_at": manifest.taken_at,
         "from_revision": manifest.revision,
         "changed": changed,
@@ -114,61 +103,44 @@ def _server(settings: Settings) -> Iterator[Engine]:
 
 
 def _database(
-    engine: Engine, backups: BackupDirectory, name: str, manifest: Manifest, announce: Announce
+    engine: Engine, directory: Path, manifest: Manifest, announce: Announce
 ) -> Mapping[str, int]:
-    progress = BackupProgress(
-        "database",
-        len(manifest.tables),
-        sum(table.size for table in manifest.tables),
-        announce,
-        noun="tables",
-    )
+    files = [directory / "database" / f"{table.name}.copy.zst" for table in manifest.tables]
+    sizes = [file.stat().st_size for file in files]
+    progress = BackupProgress("database", len(files), sum(sizes), announce, noun="tables")
     with dump.filling(engine, manifest.revision) as conn:
-        for table in manifest.tables:
-            with (
-                (backups.generations / name / "database" / f"{table.name}.copy.zst").open(
-                    "rb"
-                ) as file,
-                ZstdReader(file) as source,
-            ):
+        for table, path, size in zip(manifest.tables, files, sizes, strict=True):
+            with path.open("rb") as file, ZstdReader(file) as source:
                 rows = dump.read_table(conn, table.name, table.columns, source)
             if rows != table.rows:
                 raise KeepError(
                     f"table {table.name} has {rows} rows in the backup instead of {table.rows}; use"
-                    " another generation"
+                    " another backup"
                 )
-            progress.add(table.size)
+            progress.add(size)
         dump.set_sequences(conn, manifest.sequences)
         changed = dump.make_sound(conn, manifest.taken_at)
     migrate.upgrade(engine)
     announce(
-        f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)}"
-        " rows,"
+        f"database: {len(files)} tables, {sum(table.rows for table in manifest.tables)} rows,"
         f" schema {manifest.revision}"
     )
     return changed
 
 
-def _files(
-    settings: Settings, backups: BackupDirectory, name: str, manifest: Manifest, announce: Announce
-) -> None:
-    progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
-    settings.artifacts.mkdir(parents=True, exist_ok=True)
-    for entry in backups.artifact_list(name):
-        source = backups.artifacts / checked_path(entry)
-        copy_whole(source, settings.artifacts / entry)
-        progress.add(source.stat().st_size)
-    announce(f"artifacts: {manifest.artifacts} files, {amount(manifest.artifact_bytes)}")
-    if manifest.refs:
-        git("init", "--quiet", "--bare", str(settings.mirror))
-        refspec = f"+refs/backup/{name}/*:refs/*"
-        with borrowed(backups.mirror) as mirror:
-            git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(mirror), refspec)
-    announce(f"mirror: {len(manifest.refs)} refs")
+def _files(settings: Settings, directory: Path, listed: list[str], announce: Announce) -> None:
+    targets = {"artifacts": settings.artifacts, "mail": settings.maildir}
     for folder in ("tmp", "new", "cur"):
         (settings.maildir / folder).mkdir(parents=True, exist_ok=True)
-    for letter in manifest.letters:
-        shutil.copyfile(
-            backups.letter(letter.sha256), settings.maildir / letter.folder / letter.name
-        )
-    announce(f"mailbox: {len(manifest.letters)} mails")
+    settings.artifacts.mkdir(parents=True, exist_ok=True)
+    for kind, target in targets.items():
+        files = [directory / path for path in listed if path.startswith(f"{kind}/")]
+        size = sum(file.stat().st_size for file in files)
+        progress = BackupProgress(kind, len(files), size, announce)
+        for file in files:
+            copy(file, target / file.relative_to(directory / kind))
+            progress.add(file.stat().st_size)
+        announce(f"{kind}: {len(files)} files, {amount(size)}")
+    if (mirror := directory / "mirror.git").exists():
+        with borrowed(mirror) as source:
+            announce(f"mirror: {fetch_all(source, settings.mirror)} refs")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters.artifacts import GONE, ArtifactDirectory
-from swingbot.app.keep.backup import alone
-from swingbot.app.keep.backup_directory import write_json
+from swingbot.app.keep.backup import alone, write_json
 from swingbot.app.settings import Settings
 from swingbot.core.keep.retention import (
     ClassTotal,
