@@ -7,15 +7,13 @@ only in the spread of their boots, `spread_step` has phases of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from swingbot.core.bisect.decide.conclude import conclude
 from swingbot.core.bisect.decide.endpoints import ends
 from swingbot.core.bisect.decide.spread_step import spread_step
 from swingbot.core.bisect.decide.subranges import solve
 from swingbot.core.bisect.posterior.assessment import assess, why_not
 from swingbot.core.bisect.state import Action, BisectionState
-from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
+from swingbot.core.bisect.thresholds import Policy
 
 
 def step(state: BisectionState, policy: Policy) -> Action:
@@ -23,8 +21,6 @@ def step(state: BisectionState, policy: Policy) -> Action:
 
     Never requests a boot that was made or is in flight.
     """
-    if state.testboxes > 1:
-        policy = _in_group(policy, state.testboxes)
     case = assess(state, policy)
     ev = case.ev
     if ev.last == 0:
@@ -42,14 +38,3 @@ def step(state: BisectionState, policy: Policy) -> Action:
                 ),
             )
     return spread_step(case) or ends(case) or solve(case)
-
-
-def _in_group(policy: Policy, testboxes: int) -> Policy:
-    """Adapt the policy to a group, where idle testboxes are free and boots are requested sooner."""
-    return replace(
-        policy,
-        parallel=max(policy.parallel, testboxes),
-        boots_per_end=max(policy.boots_per_end, min(testboxes, GROUP_BOOTS_PER_END)),
-        decisive=min(policy.decisive, GROUP_DECISIVE),
-        worth=min(policy.worth, GROUP_WORTH),
-    )

@@ -11,7 +11,13 @@ from swingbot.core.bisect.evidence.range_evidence import Evidence, gather
 from swingbot.core.bisect.posterior import gaussian, mixture
 from swingbot.core.bisect.posterior.step_posterior import Posterior, in_first_mode, wild_boots
 from swingbot.core.bisect.state import Action, BisectionState
-from swingbot.core.bisect.thresholds import LAYOUT_SDS, Policy
+from swingbot.core.bisect.thresholds import (
+    GROUP_BOOTS_PER_END,
+    GROUP_DECISIVE,
+    GROUP_WORTH,
+    LAYOUT_SDS,
+    Policy,
+)
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
 
@@ -138,9 +144,22 @@ class Assessment:
 
 @lru_cache(maxsize=1)  # a step and the belief that is shown after it assess the same state
 def assess(state: BisectionState, policy: Policy) -> Assessment:
+    if state.testboxes > 1:
+        policy = _in_group(policy, state.testboxes)
     ev = gather(state, policy)
     post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
     return Assessment(state, policy, ev, post)
+
+
+def _in_group(policy: Policy, testboxes: int) -> Policy:
+    """Adapt the policy to a group, where idle testboxes are free and boots are requested sooner."""
+    return replace(
+        policy,
+        parallel=max(policy.parallel, testboxes),
+        boots_per_end=max(policy.boots_per_end, min(testboxes, GROUP_BOOTS_PER_END)),
+        decisive=min(policy.decisive, GROUP_DECISIVE),
+        worth=min(policy.worth, GROUP_WORTH),
+    )
 
 
 def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
