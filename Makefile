@@ -49,8 +49,8 @@ test-db: browser ## the brain in memory, stores, views, dashboards, Buildbot wit
 base-kernel: setup ## create the kernel repository and the base builds in the cache (one full build)
 	@$(BIN)/python -m tests.kernels
 
-test-boot: base-kernel ## real kernels that boot in QEMU, and one order on bare metal
-	@$(PYTEST) $(call PARALLEL,1) tests/boot tests/lab/test_*_short.py
+test-boot: base-kernel ## builds behind walls and attacks on them, real kernels that boot in QEMU, and one order on bare metal
+	@$(PYTEST) $(call PARALLEL,1) tests/builds tests/boot tests/lab/test_*_short.py
 
 calibrate: setup ## check that stated probabilities are true
 	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/calibration

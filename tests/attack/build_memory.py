@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
-from tests.unit.test_hostile_patches import INODES, SOCKETS
+from tests.builds.test_hostile_patches import INODES, SOCKETS
 
 NAME = "build-memory"
 WANTED = "failed builds that name SWINGBOT_BUILD_MEMORY_MB, at 512 MB at most"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tests.attack.hostile_build import builds
 from tests.attack.target import Result, Target
+from tests.builds.test_hostile_patches import COMPILE, POISON, git, hostile
 from tests.fakelinux import FakeCommit, add_commits
-from tests.unit.test_hostile_patches import COMPILE, POISON, git, hostile
 
 NAME = "build-shared-cache"
 WANTED = "the same image as in a cache of its own, and no program of the first commit is run"

@@ -19,8 +19,8 @@ from swingbot_worker.site import Site
 from swingbot_worker.walls import guard
 from swingbot_worker.walls.cgroup import ControlGroup, Excess
 from tests.attack.target import Result
+from tests.builds.test_hostile_patches import hostile, said
 from tests.fakelinux import make_fakelinux
-from tests.unit.test_hostile_patches import hostile, said
 
 SECONDS = 300
 

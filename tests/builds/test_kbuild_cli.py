@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from swingbot_worker import kbuild
 from swingbot_worker.cli import main
 from swingbot_worker.order import BuildOrder
+from tests.builds.test_kbuild import make_site
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.unit.test_kbuild import make_site
 
 
 @pytest.fixture

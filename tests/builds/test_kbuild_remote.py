@@ -13,8 +13,8 @@ import pytest
 
 from swingbot_worker import InfraError, kbuild
 from swingbot_worker.order import BuildOrder
+from tests.builds.test_kbuild import build, make_site
 from tests.fakelinux import FakeCommit, make_fakelinux, speed_of
-from tests.unit.test_kbuild import build, make_site
 
 
 @pytest.fixture

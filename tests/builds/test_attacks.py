@@ -41,7 +41,7 @@ ELSEWHERE = {
     "slow_samples": "tests/db/test_attacks_on_web.py",
     "wrong_tokens": "tests/db/test_attacks_on_web.py",
     "buildbot_origin": "tests/buildbot/test_fleet.py",
-    "state_files": "tests/unit/test_attacks.py",
+    "state_files": "tests/builds/test_attacks.py",
     "local_mail_flood": "tests/db/test_outbox.py",
 }
 # It takes minutes with the limits of a running service. This test stops each part with short ones.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builds.test_kbuild import build, make_site
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.unit.test_kbuild import build, make_site
 
 HALF = "half-written\n"
 
