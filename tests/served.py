@@ -22,11 +22,11 @@ from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
 from swingbot.web.access.session import operator_key
 from swingbot.web.http import server
-from swingbot_db import access
 from swingbot_db.engine import make_engine
 from tests import scenario
 from tests.buildbot.ports import free_ports
 from tests.fakes.mail import brain_environment
+from tests.fakes.people import a_person
 
 NO_LAB = scenario.Lab(**{field.name: 0 for field in dataclasses.fields(scenario.Lab)})
 
@@ -55,10 +55,7 @@ class Served:
     def token(self, who: str, role: Role) -> dict[str, str]:
         """Headers with a new token of this person."""
         text = "swingbot_" + digest(f"{who} {role}")[:43]
-        access.create(
-            self.conn, who=who, role=role, digest=digest(text), life=None, note=None, by="test"
-        )
-        self.conn.commit()
+        a_person(self.engine, who, role, text)
         return {"Authorization": f"Bearer {text}"}
 
 

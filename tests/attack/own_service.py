@@ -13,11 +13,10 @@ from swingbot.adapters.part_heartbeat import beats
 from swingbot.app.database import database_url
 from swingbot.app.settings import load
 from swingbot.core.access.roles import Role
-from swingbot.core.access.tokens import digest
 from swingbot.core.model.dispatch import token
-from swingbot_db import access
 from swingbot_db.engine import make_engine
 from tests.attack.target import Target
+from tests.fakes.people import a_person
 from tests.heavy import fill
 
 
@@ -38,16 +37,7 @@ def filled(target: Target) -> Target:
     try:
         with engine.connect() as conn:
             boot, run, attempt = fill(conn, settings)
-        with engine.begin() as conn:
-            access.create(
-                conn,
-                who="Attack",
-                role=Role.OPERATOR,
-                digest=digest(text),
-                life=None,
-                note=None,
-                by="attack",
-            )
+        a_person(engine, "Attack", Role.OPERATOR, text)
     finally:
         engine.dispose()
     bearer = token(secret(settings.secret_file), attempt)

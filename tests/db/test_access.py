@@ -1,9 +1,8 @@
-"""Tokens and sessions in a real database, and the command that makes them."""
+"""What is kept of tokens and sessions, and the command that makes them."""
 
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,87 +13,41 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
-from swingbot_db import access
-from swingbot_db.access import Access
+from swingbot.service.access import create_token, refuse_sign_in
+from swingbot.service.ports.access import NewToken
+from swingbot_db import read
+from swingbot_db.store import PgTransaction
 from tests.fakes.mail import brain_environment
 
 TOKEN = "swingbot_" + "t" * 43
-SESSION = digest("a session")
 
 
-def make(conn: sa.Connection, *, life: timedelta | None = None, role: Role = Role.MODERATOR) -> int:
-    return access.create(
-        conn, who="Ada", role=role, digest=digest(TOKEN), life=life, note=None, by="root@host"
-    )
+def make(conn: sa.Connection) -> PgTransaction:
+    """A transaction that has made the token `TOKEN`."""
+    tx = PgTransaction(conn)
+    new = NewToken(who="Ada", role=Role.MODERATOR, digest=digest(TOKEN), by="root@host")
+    create_token(tx.access, new)
+    return tx
 
 
-def test_a_token_is_found_by_its_digest_until_it_is_revoked(conn: sa.Connection) -> None:
-    number = make(conn)
-    person = access.holder(conn, digest(TOKEN))
-    assert person is not None and (person.who, person.role, person.token) == (
-        "Ada",
-        Role.MODERATOR,
-        number,
-    )
-    assert access.holder(conn, digest("another")) is None
-    assert access.revoke(conn, number, by="root@host") == "Ada"
-    assert access.holder(conn, digest(TOKEN)) is None
-    with pytest.raises(access.NoSuchToken, match="is already revoked"):
-        access.revoke(conn, number, by="root@host")
-    with pytest.raises(access.NoSuchToken, match="token 99 does not exist"):
-        access.revoke(conn, 99, by="root@host")
-
-
-def test_a_token_that_has_expired_is_good_no_more_and_neither_are_its_sessions(
-    conn: sa.Connection, engine: sa.Engine
-) -> None:
-    number, keeper = make(conn, life=timedelta(days=1)), Access(engine)
-    person = keeper.holder(digest(TOKEN))
+def test_sessions_that_are_over_are_swept(conn: sa.Connection) -> None:
+    tx = make(conn)
+    person = tx.access.holder(digest(TOKEN))
     assert person is not None
-    keeper.begin(person, SESSION, 3600, "192.0.2.1")
-    assert keeper.of_session(SESSION) == person
-    conn.execute(
-        sa.text("UPDATE access_token SET expires_at = now() WHERE id = :id"), {"id": number}
-    )
-    assert keeper.holder(digest(TOKEN)) is None and keeper.of_session(SESSION) is None
-
-
-def test_a_session_ends_by_time_by_hand_and_with_its_token(
-    conn: sa.Connection, engine: sa.Engine
-) -> None:
-    number, keeper = make(conn), Access(engine)
-    person = keeper.holder(digest(TOKEN))
-    assert person is not None
-    keeper.begin(person, SESSION, 3600, "192.0.2.1")
-    conn.execute(sa.text("UPDATE web_session SET ends_at = now()"))
-    assert keeper.of_session(SESSION) is None
-    keeper.begin(person, digest("second"), 3600, "192.0.2.1")
-    assert conn.execute(sa.text("SELECT count(*) FROM web_session")).scalar() == 1, (
-        "what is over is swept"
-    )
-    keeper.end(digest("second"))
-    assert keeper.of_session(digest("second")) is None
-    keeper.begin(person, digest("third"), 3600, "192.0.2.1")
-    access.revoke(conn, number, by="root@host")
-    assert keeper.of_session(digest("third")) is None
-
-
-def test_the_operators_key_is_a_token_that_can_be_revoked(conn: sa.Connection) -> None:
-    person = access.holder(conn, None)
-    assert person is not None and (person.who, person.role) == ("operator", Role.OPERATOR)
-    access.revoke(conn, person.token, by="root@host")
-    assert access.holder(conn, None) is None
+    for session in ("first", "second"):
+        tx.access.begin_session(person, digest(session), 3600)
+        conn.execute(sa.text("UPDATE web_session SET ends_at = now() - interval '1 second'"))
+    assert conn.execute(sa.text("SELECT count(*) FROM web_session")).scalar() == 1
 
 
 def test_what_was_done_is_kept_and_refusals_are_forgotten_after_a_month(
-    conn: sa.Connection, engine: sa.Engine
+    conn: sa.Connection,
 ) -> None:
-    make(conn)
-    keeper = Access(engine)
-    keeper.refused("192.0.2.9")
+    tx = make(conn)
+    refuse_sign_in(tx.access, "192.0.2.9")
     conn.execute(sa.text("UPDATE access_event SET at = now() - interval '31 days'"))
-    keeper.refused("192.0.2.10")
-    assert [(event["act"], event["detail"]) for event in access.events(conn, 10)] == [
+    refuse_sign_in(tx.access, "192.0.2.10")
+    assert [(event["act"], event["detail"]) for event in read.access_events(conn, 10)] == [
         ("refused", "from 192.0.2.10"),
         ("create", "for Ada, moderator"),
     ]
@@ -126,7 +79,7 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(run: Any, conn: sa.Co
         ).stdout
     )
     assert made["token"].startswith("swingbot_") and len(made["token"]) == 52
-    person = access.holder(conn, digest(made["token"]))
+    person = PgTransaction(conn).access.holder(digest(made["token"]))
     assert person is not None and person.who == "Ada Example"
     everything = " ".join(
         str(row)
@@ -163,6 +116,6 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
 
 
 def test_the_key_is_the_only_token_of_a_new_database(conn: sa.Connection) -> None:
-    assert [(row["who"], row["role"], row["key"]) for row in access.tokens(conn)] == [
+    assert [(row["who"], row["role"], row["key"]) for row in read.tokens(conn)] == [
         ("operator", "operator", True)
     ]

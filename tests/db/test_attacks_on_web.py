@@ -8,7 +8,6 @@ import pytest
 
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
-from swingbot_db import access
 from swingbot_db.engine import make_engine
 from tests.attack import (
     bad_heads,
@@ -20,6 +19,7 @@ from tests.attack import (
 )
 from tests.attack.target import Result, Target
 from tests.database import fresh
+from tests.fakes.people import a_person
 from tests.heavy import heavy_site
 from tests.postgres import Server
 
@@ -44,16 +44,7 @@ READER = "swingbot_" + digest("a reader")[:43]
 
 def _create_reader(url: str) -> None:
     engine = make_engine(url)
-    with engine.begin() as conn:
-        access.create(
-            conn,
-            who="Rea",
-            role=Role.READER,
-            digest=digest(READER),
-            life=None,
-            note=None,
-            by="test",
-        )
+    a_person(engine, "Rea", Role.READER, READER)
     engine.dispose()
 
 

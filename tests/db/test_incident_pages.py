@@ -22,7 +22,7 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages.incident import IncidentPages
 from swingbot_db import read
-from swingbot_db.access import Access
+from swingbot_db.store import transactions
 from tests import scenario
 
 
@@ -63,7 +63,7 @@ def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) ->
         secret(settings.secret_file),
     )
     sync_testboxes(lab)
-    forms = Forms(key, renderer, Sessions(key, Access(engine), pause=0.0))
+    forms = Forms(key, renderer, Sessions(key, transactions(engine), pause=0.0))
     pages = IncidentPages(SnapshotReader(engine, read), renderer, forms, lambda: lab)
     app = make_app(
         settings,

@@ -16,7 +16,9 @@ from click.testing import CliRunner
 import swingbot_jobs.terminal
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
-from swingbot_db import access
+from swingbot.service.access import create_token
+from swingbot.service.ports.access import NewToken
+from swingbot_db.store import PgTransaction
 from tests import scenario
 from tests.fakes.mail import brain_environment
 
@@ -158,9 +160,8 @@ class Hostile:
 def hostile(engine: sa.Engine, db_url: str, tmp_path: Path) -> Hostile:
     with engine.connect() as conn:
         lab = scenario.a_lab(conn)
-        access.create(
-            conn, who="Ada", role=Role.READER, digest="0" * 64, life=None, note="n", by="t"
-        )
+        new = NewToken(who="Ada", role=Role.READER, digest="0" * 64, note="n", by="t")
+        create_token(PgTransaction(conn).access, new)
         done = poison(conn)
         names = {
             "tree_name": conn.execute(sa.text("SELECT name FROM swingbot.tree")).scalar_one(),

@@ -27,7 +27,7 @@ from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import TableForm
 from swingbot.web.ports import PageSettings
 from swingbot_db import read
-from swingbot_db.access import Access
+from swingbot_db.store import transactions
 
 SECRET = b"s" * 32
 
@@ -50,7 +50,7 @@ def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
     `operator_key(SECRET)` signs in.
     """
     renderer = Renderer(settings)
-    forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
+    forms = Forms(SECRET, renderer, Sessions(SECRET, transactions(engine), pause=0.0))
     submitter = DatabaseSubmitter(load(environ={}), engine, _no_lab)
     state = settings.maildir.parent / "state-of-results"
     lab = cache(lambda: make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine))

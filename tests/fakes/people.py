@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
 
 import sqlalchemy as sa
 
 from swingbot.core.access.roles import Person, Role
-from swingbot_db import access
+from swingbot.core.access.tokens import digest
+from swingbot.service.access import create_token
+from swingbot.service.ports.access import NewToken
+from swingbot_db.store import transactions
 
 
-def a_person(engine: sa.Engine, who: str, role: Role) -> Person:
-    """Store a new token of `who` and return its holder."""
-    with engine.begin() as conn:
-        token = access.create(
-            conn,
-            who=who,
-            role=role,
-            digest=secrets.token_hex(32),
-            life=timedelta(days=1),
-            note=None,
-            by="test",
-        )
-    return Person(who=who, role=role, token=token)
+def a_person(engine: sa.Engine, who: str, role: Role, text: str | None = None) -> Person:
+    """Store a new token of `who` (its text is `text`) and return its holder."""
+    stored = digest(text or secrets.token_urlsafe(32))
+    with transactions(engine)("token") as tx:
+        number = create_token(tx.access, NewToken(who=who, role=role, digest=stored, by="test"))
+    return Person(who=who, role=role, token=number)

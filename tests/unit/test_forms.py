@@ -17,10 +17,13 @@ from starlette.testclient import TestClient
 
 from swingbot.core.access.rates import Rate
 from swingbot.core.access.roles import Role
+from swingbot.core.access.tokens import digest
+from swingbot.service.access import revoke_token
+from swingbot.service.ports.access import NewToken
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.session import FAILURES, HOURS, Sessions, operator_key
 from swingbot.web.http.render import Renderer
-from tests.fakes.keeper import MemoryKeeper
+from tests.fakes.store import MemoryStore
 
 SECRET = b"s" * 32
 START = 1_000_000.0
@@ -46,7 +49,7 @@ class Settings:
 class Site:
     client: TestClient
     clock: Clock
-    keeper: MemoryKeeper
+    store: MemoryStore
     sessions: Sessions
     changes: list[str]
 
@@ -67,14 +70,15 @@ class Site:
 
 def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
     clock, changes = Clock(), list[str]()
-    keeper = MemoryKeeper(clock)
+    store = MemoryStore()
     for token, who, role in (
         (ADA, "Ada Example", Role.MODERATOR),
         (BOB, "Bob", Role.MODERATOR),
         (EVE, "Eve", Role.SUBMITTER),
     ):
-        keeper.add(token, who, role)
-    sessions = Sessions(SECRET, keeper, secure=secure, now=clock, pause=0.0)
+        with store.transaction() as tx:
+            tx.access.add_token(NewToken(who=who, role=role, digest=digest(token), by="test"))
+    sessions = Sessions(SECRET, store.transaction, secure=secure, now=clock, pause=0.0)
     forms = Forms(SECRET, Renderer(Settings()), sessions, rate, clock)
 
     async def change(request: Request) -> Response:
@@ -91,7 +95,7 @@ def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
     return Site(
         TestClient(app, base_url="https://testserver" if secure else "http://testserver"),
         clock,
-        keeper,
+        store,
         sessions,
         changes,
     )
@@ -125,7 +129,7 @@ def test_behind_https_the_cookie_never_goes_over_http_nor_to_another_host() -> N
 def test_neither_cookie_nor_page_holds_the_token(site: Site) -> None:
     answer = site.sign_in()
     assert ADA not in answer.headers["set-cookie"] + site.client.get("/login").text
-    assert ADA not in str(site.keeper.sessions) + str(site.keeper.tokens)
+    assert ADA not in str(site.store.db)
 
 
 def test_nobody_else_changes_anything(site: Site) -> None:
@@ -201,6 +205,7 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
     site.sign_in()
     token = site.token()
     site.clock.now += HOURS * 3600 + 1
+    site.store.pass_time(HOURS * 3600 + 1)
     assert site.change(token=token) == 403
     site.sign_in()
     cookie, token = site.client.cookies[site.sessions.cookie], site.token()
@@ -214,9 +219,8 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
         "a cookie that was copied is worth nothing after signing out"
     )
     site.sign_in()
-    del site.keeper.tokens[
-        next(digest for digest, person in site.keeper.tokens.items() if person.who == "Ada Example")
-    ]
+    with site.store.transaction() as tx:
+        revoke_token(tx.access, 2, by="test")
     assert site.change(token=site.token()) == 403
 
 
@@ -225,7 +229,7 @@ def test_wrong_tokens_are_counted_and_slowed_down_for_their_client_alone(site: S
         assert site.sign_in("guess").status_code == 403
     answer = site.sign_in("guess")
     assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 61
-    assert len(site.keeper.failures) == FAILURES.burst
+    assert len(site.store.db.access_events) == FAILURES.burst
     site.clock.now += 61
     assert site.sign_in().status_code == 303
 

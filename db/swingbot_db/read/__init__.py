@@ -10,6 +10,7 @@ from __future__ import annotations
 from swingbot.core.model.lookup import NotFound
 from swingbot_db.probe import check
 
+from .access import access_events, asked_by, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .compilers import list_compilers
@@ -56,6 +57,8 @@ from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, vari
 __all__ = [
     "REACHABLE",
     "NotFound",
+    "access_events",
+    "asked_by",
     "bisection",
     "boot",
     "boot_means_of_table",
@@ -110,6 +113,7 @@ __all__ = [
     "table",
     "testbox",
     "testbox_news",
+    "tokens",
     "tree",
     "tree_news",
     "trees_with_results",

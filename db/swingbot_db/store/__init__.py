@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import sqlalchemy as sa
 
+from swingbot.service.ports.transaction import OpenTransaction
+from swingbot_db.engine import transaction
+from swingbot_db.store.access import Access
 from swingbot_db.store.alerts import Alerts
 from swingbot_db.store.anchors import Anchors
 from swingbot_db.store.attempts import Attempts
@@ -58,3 +64,15 @@ class PgTransaction:
         self.gates = Gates(conn)
         self.alerts = Alerts(conn)
         self.rounds = Rounds(conn)
+        self.access = Access(conn)
+
+
+def transactions(engine: sa.Engine) -> OpenTransaction:
+    """Return what begins a transaction on `engine`."""
+
+    @contextmanager
+    def begin(name: str) -> Iterator[PgTransaction]:
+        with transaction(engine, name) as conn:
+            yield PgTransaction(conn)
+
+    return begin

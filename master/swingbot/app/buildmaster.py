@@ -16,8 +16,9 @@ from swingbot.core.access import tokens
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
-from swingbot_db import access, attempts
+from swingbot_db import attempts
 from swingbot_db.engine import Connection, Engine, make_engine
+from swingbot_db.store import transactions
 from swingbot_jobs.contract import worker_name
 from swingbot_jobs.testbox import input_digests
 from swingbot_jobs.testbox.definition import Testbox
@@ -167,8 +168,8 @@ def operator_of(engine: Engine, token: str) -> str | None:
     """Name of the operator who owns a valid `token`; None for any other token."""
     if not tokens.looks_like_one(token):
         return None
-    with engine.begin() as conn:
-        person = access.holder(conn, tokens.digest(token))
+    with transactions(engine)("token") as tx:
+        person = tx.access.holder(tokens.digest(token))
     return person.who if person is not None and person.role is Role.OPERATOR else None
 
 

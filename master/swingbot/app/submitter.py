@@ -14,12 +14,14 @@ from swingbot.core.access import quota
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
+from swingbot.service.access import note_request
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.table.plan import Requested, TablePlan, plan_table, request_table
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.table_form import OverQuota
-from swingbot_db import access, read
+from swingbot_db import read
 from swingbot_db.engine import Engine
+from swingbot_db.store import transactions
 
 
 class DatabaseSubmitter:
@@ -30,6 +32,7 @@ class DatabaseSubmitter:
 
     def __init__(self, settings: Settings, engine: Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
+        self._begin = transactions(engine)
         self._quota = Quota(
             open_requests=settings.web.open_requests,
             testbox_seconds=60.0 * settings.web.testbox_minutes,
@@ -59,12 +62,12 @@ class DatabaseSubmitter:
         return [JobFile(name=name, text=read_job(shipped[name], [self._jobs])) for name in names]
 
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]:
-        with self._engine.connect() as conn:
-            return access.used(conn, person.who), quota.quota_of(person, self._quota)
+        with self._begin("quota") as tx:
+            return tx.access.used(person.who), quota.quota_of(person, self._quota)
 
     def latest(self, person: Person) -> list[dict[str, Any]]:
         with self._engine.connect() as conn:
-            return access.asked_by(conn, person.who, 20)
+            return read.asked_by(conn, person.who, 20)
 
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
@@ -80,6 +83,6 @@ class DatabaseSubmitter:
                 raise OverQuota(refused)
             queued = request_table(self._lab(), replace(request, asked_by=person))
             seconds = planned.cost.testbox_seconds if queued.new else 0.0
-            with self._engine.begin() as conn:
-                access.note_asked(conn, person, queued.id, seconds)
+            with self._begin("asked") as tx:
+                note_request(tx.access, person, queued.id, seconds)
         return queued, planned

@@ -54,9 +54,9 @@ from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import attempt_of
 from swingbot_db import read
-from swingbot_db.access import Access
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import Engine, own_pool
+from swingbot_db.store import transactions
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
@@ -105,7 +105,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     store = ArtifactDirectory(settings.artifacts)
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)
-    sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
+    sessions = Sessions(key, transactions(engine), secure=settings.web_url.startswith("https:"))
     forms = Forms(key, renderer, sessions, rate_of(settings.web.write_rate))
     cached_lab = functools.cache(lambda: make_lab(settings, engine))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -28,11 +26,11 @@ from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
-from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.report.send import Archive
-from swingbot_db.engine import DatabaseAway, Engine, make_engine, transaction
-from swingbot_db.store import PgTransaction
+from swingbot_db.engine import DatabaseAway, Engine, make_engine
+from swingbot_db.store import transactions
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.testbox.file import load_all
@@ -62,13 +60,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
 
     Raises an error for invalid testbox, program or settings files.
     """
-
-    @contextmanager
-    def begin(name: str) -> Iterator[Transaction]:
-        with transaction(engine, name) as conn:
-            yield PgTransaction(conn)
-
-    return lab_on(settings, begin)
+    return lab_on(settings, transactions(engine))
 
 
 def lab_on(settings: Settings, begin: OpenTransaction) -> Lab:

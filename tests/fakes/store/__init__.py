@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from tests.fakes.store.access import Access
 from tests.fakes.store.alerts import Alerts
 from tests.fakes.store.anchors import Anchors
 from tests.fakes.store.attempts import Attempts
@@ -65,6 +66,7 @@ class MemoryTransaction:
         self.gates = Gates(db)
         self.alerts = Alerts(db)
         self.rounds = Rounds(db)
+        self.access = Access(db)
 
 
 @dataclass

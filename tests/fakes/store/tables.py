@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.incident.model import Incident
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -33,6 +34,7 @@ from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.moderation.ruling import ReportClass
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.report.mails.alert import Alert
+from swingbot.service.ports.access import AccessAct
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import RunStatus
@@ -255,6 +257,43 @@ class GateOf:
     asked_at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class TokenRow:
+    person: Person
+    digest: str | None = None  # None: the operator's key
+    expires_at: datetime | None = None
+    revoked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionRow:
+    token: int
+    until: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessEventRow:
+    act: AccessAct
+    who: str
+    token: int | None
+    detail: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedRow:
+    testbox_seconds: float
+    at: datetime
+
+
+# changes of these do not wake the loop
+_UNHEARD: Final = ("last_id", "unseen", "tokens", "sessions", "access_events", "asked")
+
+
+def _operators_key() -> dict[int, TokenRow]:
+    return {1: TokenRow(person=Person(who="operator", role=Role.OPERATOR, token=1))}
+
+
 @dataclass(kw_only=True)
 class Tables:
     """Keys are ids, or what is unique about a row.
@@ -264,7 +303,7 @@ class Tables:
 
     elapsed: timedelta = timedelta()
     begun: datetime = START  # of the open transaction
-    last_id: dict[str, int] = field(default_factory=dict)
+    last_id: dict[str, int] = field(default_factory=lambda: {"token": 1})
     trees: dict[int, TreeRow] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)
     patches: dict[str, Patch] = field(default_factory=dict)
@@ -302,6 +341,10 @@ class Tables:
     gates: dict[tuple[int, str], GateOf] = field(default_factory=dict)
     reports: dict[int, ReportRow] = field(default_factory=dict)
     alerts: dict[int, Alert] = field(default_factory=dict)
+    tokens: dict[int, TokenRow] = field(default_factory=_operators_key)
+    sessions: dict[str, SessionRow] = field(default_factory=dict)
+    access_events: dict[int, AccessEventRow] = field(default_factory=dict)
+    asked: dict[tuple[int, str], AskedRow] = field(default_factory=dict)
     unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:
@@ -322,9 +365,7 @@ class Tables:
         """Whether a row of any table but `unseen` has changed since."""
         tables = (name for name, value in savepoint.items() if isinstance(value, dict))
         return any(
-            getattr(self, name) != savepoint[name]
-            for name in tables
-            if name not in ("last_id", "unseen")
+            getattr(self, name) != savepoint[name] for name in tables if name not in _UNHEARD
         )
 
     def restore(self, savepoint: Mapping[str, Any]) -> None:

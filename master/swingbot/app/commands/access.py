@@ -11,8 +11,11 @@ from swingbot.app.commands.context import CommandContext, as_json, guarded, pass
 from swingbot.app.commands.reports import whoami
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import PURPOSES, Role
+from swingbot.service.access import create_token, revoke_token
 from swingbot.service.ports import RequestError
-from swingbot_db import access
+from swingbot.service.ports.access import NewToken
+from swingbot_db import read
+from swingbot_db.store import transactions
 
 
 @click.group()
@@ -62,16 +65,16 @@ def create(
     except tokens.BadToken as error:
         raise RequestError(str(error)) from None
     new_token = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
-    with session.engine.begin() as conn:
-        number = access.create(
-            conn,
-            who=name,
-            role=Role(role),
-            digest=tokens.digest(new_token),
-            life=lasting,
-            note=note,
-            by=whoami(),
-        )
+    new = NewToken(
+        who=name,
+        role=Role(role),
+        digest=tokens.digest(new_token),
+        life=lasting,
+        note=note,
+        by=whoami(),
+    )
+    with transactions(session.engine)("create token") as tx:
+        number = create_token(tx.access, new)
     if json_:
         say_json({"id": number, "who": name, "role": role, "token": new_token})
         return
@@ -96,7 +99,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
       swingbot token list --all
     """
     with session.reading() as conn:
-        rows = access.tokens(conn, over=all_)
+        rows = read.tokens(conn, over=all_)
     if json_:
         say_json(rows)
         return
@@ -131,11 +134,8 @@ def revoke(session: CommandContext, number: int) -> None:
     Example:
       swingbot token revoke 3
     """
-    with session.engine.begin() as conn:
-        try:
-            owner = access.revoke(conn, number, by=whoami())
-        except access.NoSuchToken as error:
-            raise RequestError(str(error)) from None
+    with transactions(session.engine)("revoke token") as tx:
+        owner = revoke_token(tx.access, number, whoami())
     click.echo(f"token {number} of {owner} is revoked")
 
 
@@ -161,7 +161,7 @@ def log(session: CommandContext, limit: int, json_: bool) -> None:
       swingbot token log --limit 20
     """
     with session.reading() as conn:
-        rows = access.events(conn, limit)
+        rows = read.access_events(conn, limit)
     if json_:
         say_json(rows)
     else:

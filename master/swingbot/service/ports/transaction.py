@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from swingbot.service.ports.access import Access
 from swingbot.service.ports.alerts import Alerts
 from swingbot.service.ports.anchors import Anchors
 from swingbot.service.ports.attempts import Attempts
@@ -83,6 +84,8 @@ class Transaction(Protocol):
     def alerts(self) -> Alerts: ...
     @property
     def rounds(self) -> Rounds: ...
+    @property
+    def access(self) -> Access: ...
 
 
 # Begins a transaction; its name labels its checkpoints.

@@ -12,7 +12,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -22,21 +22,13 @@ from starlette.responses import Response
 from swingbot.core.access import tokens
 from swingbot.core.access.rates import Buckets, Rate, client_key
 from swingbot.core.access.roles import Person
+from swingbot.service.access import refuse_sign_in, sign_in, sign_out
+from swingbot.service.ports.transaction import OpenTransaction
 
 HOURS: Final = 12  # lifetime of a session
 # Tokens cannot be guessed; this keeps attempts from filling the logs and the database.
 FAILURES: Final = Rate(per_second=1 / 60, burst=5)
 PAUSE_SECONDS: Final = 1.0  # delay of the response to a wrong token
-
-
-class SessionStore(Protocol):
-    """Stores tokens and sessions by their digests (`swingbot_db.access.Access`)."""
-
-    def holder(self, digest: str | None) -> Person | None: ...
-    def begin(self, person: Person, session: str, seconds: int, where: str) -> None: ...
-    def of_session(self, session: str) -> Person | None: ...
-    def end(self, session: str) -> None: ...
-    def refused(self, where: str) -> None: ...
 
 
 def operator_key(secret: bytes) -> str:
@@ -50,15 +42,15 @@ class Sessions:
     def __init__(
         self,
         secret: bytes,
-        keeper: SessionStore,
+        begin: OpenTransaction,
         *,
         secure: bool = False,
         now: Callable[[], float] = time.monotonic,
         pause: float = PAUSE_SECONDS,
     ) -> None:
-        self._key, self._keeper, self._secure, self._now, self._pause = (
+        self._key, self._begin, self._secure, self._now, self._pause = (
             operator_key(secret),
-            keeper,
+            begin,
             secure,
             now,
             pause,
@@ -74,7 +66,10 @@ class Sessions:
     def signed_in(self, request: HTTPConnection) -> Person | None:
         """The person of the session, by cookie only."""
         text = self.given(request)
-        return self._keeper.of_session(tokens.digest(text)) if len(text) == 43 else None
+        if len(text) != 43:
+            return None
+        with self._begin("session") as tx:
+            return tx.access.session_holder(tokens.digest(text))
 
     async def person(self, request: HTTPConnection) -> Person | None:
         """Return the person making the request; None for an anonymous request.
@@ -99,7 +94,7 @@ class Sessions:
                 "Too many invalid tokens from your address; wait a minute.",
                 headers={"retry-after": str(int(wait) + 1)},
             )
-        await run_in_threadpool(self._keeper.refused, client)
+        await run_in_threadpool(self._note, "sign-in refused", refuse_sign_in, client)
         await asyncio.sleep(self._pause)
         raise HTTPException(
             401,
@@ -108,25 +103,27 @@ class Sessions:
         )
 
     def _holder(self, text: str) -> Person | None:
-        if tokens.looks_like_one(text):
-            return self._keeper.holder(tokens.digest(text))
-        return (
-            self._keeper.holder(None)
-            if hmac.compare_digest(text.encode(), self._key.encode())
-            else None
-        )
+        token = tokens.looks_like_one(text)
+        if not token and not hmac.compare_digest(text.encode(), self._key.encode()):
+            return None
+        with self._begin("token") as tx:
+            return tx.access.holder(tokens.digest(text) if token else None)
+
+    def _note(self, name: str, act: Callable[..., None], *facts: object) -> None:
+        with self._begin(name) as tx:
+            act(tx.access, *facts)
 
     async def sign_in(self, request: HTTPConnection, token: str, answer: Response) -> Person:
         """Start a session and set its cookie. Raises HTTPException for an invalid token."""
         person = await self._known(request, token)
         session = secrets.token_urlsafe(32)
-        await run_in_threadpool(
-            self._keeper.begin, person, tokens.digest(session), HOURS * 3600, client_of(request)
-        )
+        seconds = HOURS * 3600
+        facts = (person, tokens.digest(session), seconds, client_of(request))
+        await run_in_threadpool(self._note, "sign in", sign_in, *facts)
         answer.set_cookie(
             self.cookie,
             session,
-            max_age=HOURS * 3600,
+            max_age=seconds,
             path="/",
             httponly=True,
             samesite="strict",
@@ -135,7 +132,8 @@ class Sessions:
         return person
 
     async def sign_out(self, request: HTTPConnection, answer: Response) -> None:
-        await run_in_threadpool(self._keeper.end, tokens.digest(self.given(request)))
+        session = tokens.digest(self.given(request))
+        await run_in_threadpool(self._note, "sign out", sign_out, session)
         answer.delete_cookie(
             self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure
         )

@@ -1,0 +1,127 @@
+"""Tokens of people, their sessions, and the log of token use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.core.access.quota import QuotaUsage
+from swingbot.core.access.roles import Person, Role
+from swingbot.service.ports.access import AccessAct, NewToken
+from swingbot_db.store.rows import Rows
+
+VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+
+
+class Access(Rows):
+    def add_token(self, new: NewToken) -> int:
+        return int(
+            self.scalar(
+                "INSERT INTO access_token (who, role, digest, note, made_by, expires_at) VALUES"
+                " (:who, :role, :digest, :note, :by, now() + CAST(:life AS interval)) RETURNING id",
+                who=new.who,
+                role=new.role.value,
+                digest=new.digest,
+                life=new.life,
+                note=new.note,
+                by=new.by,
+            )
+        )
+
+    def revoke(self, token: int, by: str) -> str | None:
+        owner: str | None = self.scalar(
+            "UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND"
+            " revoked_at IS NULL RETURNING who",
+            id=token,
+            by=by,
+        )
+        self.execute("DELETE FROM web_session WHERE token = :id", id=token)
+        return owner
+
+    def has_token(self, token: int) -> bool:
+        return self.scalar("SELECT 1 FROM access_token WHERE id = :id", id=token) is not None
+
+    def holder(self, digest: str | None) -> Person | None:
+        row = self.select_one(
+            "SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND"
+            f" {VALID_TOKEN}",
+            digest=digest,
+        )
+        if row is None:
+            return None
+        self.execute(
+            "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR"
+            " used_at < now() - interval '1 minute')",
+            id=row.id,
+        )
+        return _person(row)
+
+    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
+        self.execute("DELETE FROM web_session WHERE ends_at < now()")
+        self.execute(
+            "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token,"
+            " now() + make_interval(secs => :seconds))",
+            digest=digest,
+            token=person.token,
+            seconds=seconds,
+        )
+
+    def session_holder(self, digest: str) -> Person | None:
+        row = self.select_one(
+            "SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id ="
+            f" s.token WHERE s.digest = :digest AND s.ends_at > now() AND {VALID_TOKEN}",
+            digest=digest,
+        )
+        return None if row is None else _person(row)
+
+    def end_session(self, digest: str) -> Person | None:
+        row = self.select_one(
+            "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
+            " t.id = s.token RETURNING t.id, t.who, t.role",
+            digest=digest,
+        )
+        return None if row is None else _person(row)
+
+    def note(
+        self, act: AccessAct, who: str, token: int | None = None, detail: str | None = None
+    ) -> None:
+        self.execute(
+            "INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token,"
+            " :detail)",
+            act=act,
+            who=who,
+            token=token,
+            detail=detail,
+        )
+
+    def forget_refusals(self, days: int) -> None:
+        self.execute(
+            "DELETE FROM access_event WHERE act = 'refused' AND at < now() -"
+            " make_interval(days => :days)",
+            days=days,
+        )
+
+    def used(self, who: str) -> QuotaUsage:
+        row = self.select_one(
+            "SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,"
+            " coalesce(sum(q.testbox_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)"
+            " AS seconds FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who",
+            who=who,
+        )
+        assert row is not None
+        return QuotaUsage(open_requests=row.open, testbox_seconds=float(row.seconds))
+
+    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        self.execute(
+            "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:comparison, :who,"
+            " :token, :seconds) ON CONFLICT DO NOTHING",
+            comparison=comparison,
+            who=person.who,
+            token=person.token,
+            seconds=testbox_seconds,
+        )
+
+
+def _person(row: sa.Row[Any]) -> Person:
+    return Person(who=row.who, role=Role(row.role), token=row.id)

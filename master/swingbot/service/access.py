@@ -1,0 +1,55 @@
+"""Give and revoke tokens, sign in and out, and log it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.core.access.roles import Person
+from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
+from swingbot.service.ports.access import Access, NewToken
+
+# Strangers can cause refused sign-ins, so their log entries expire.
+REFUSAL_DAYS: Final = 30
+
+
+def create_token(access: Access, new: NewToken) -> int:
+    """Store a new token and return its number."""
+    number = access.add_token(new)
+    access.note("create", new.by, number, f"for {new.who}, {new.role}")
+    return number
+
+
+def revoke_token(access: Access, number: int, by: str) -> str:
+    """End a token and its sessions; return the owner's name. Raises RequestError."""
+    owner = access.revoke(number, by)
+    if owner is None:
+        raise RequestError(
+            f"token {number} is already revoked"
+            if access.has_token(number)
+            else f"token {number} does not exist; `swingbot token list` lists all tokens"
+        )
+    access.note("revoke", by, number, f"of {owner}")
+    return owner
+
+
+def sign_in(access: Access, person: Person, session: str, seconds: int, where: str) -> None:
+    access.begin_session(person, session, seconds)
+    access.note("sign in", person.who, person.token, f"from {where}")
+
+
+def sign_out(access: Access, session: str) -> None:
+    person = access.end_session(session)
+    if person is not None:
+        access.note("sign out", person.who, person.token)
+
+
+def refuse_sign_in(access: Access, where: str) -> None:
+    access.forget_refusals(REFUSAL_DAYS)
+    access.note("refused", "somebody", detail=f"from {where}")
+
+
+def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
+    """Record the requester of `table`."""
+    access.note_request(person, ids.read(table)[1], testbox_seconds)
+    access.note("compare", person.who, person.token, table)

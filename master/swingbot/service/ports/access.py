@@ -1,0 +1,66 @@
+"""Tokens of people, their sessions, what they asked for, and the log of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, Protocol
+
+from swingbot.core.access.quota import QuotaUsage
+from swingbot.core.access.roles import Person, Role
+
+AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    who: str
+    role: Role
+    digest: str  # SHA-256 of its text, which is not stored
+    life: timedelta | None = None  # None: until revoked
+    note: str | None = None
+    by: str
+
+
+class Access(Protocol):
+    """Tokens and sessions by their digests. An expired or revoked token and its sessions count as
+    absent.
+    """
+
+    def add_token(self, new: NewToken) -> int:
+        """Store a token and return its number."""
+
+    def revoke(self, token: int, by: str) -> str | None:
+        """End a token and its sessions; return its owner, or None if it was not there or over."""
+
+    def has_token(self, token: int) -> bool:
+        """Return whether there is or was a token with this number."""
+
+    def holder(self, digest: str | None) -> Person | None:
+        """Return the person whose token this is; the digest None is the operator's key.
+
+        Records the time of use, to the minute.
+        """
+
+    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
+        """Start a session that expires; delete those that have expired."""
+
+    def session_holder(self, digest: str) -> Person | None:
+        """Return the person who signed in with this session."""
+
+    def end_session(self, digest: str) -> Person | None:
+        """End a session, and return whose it was."""
+
+    def note(
+        self, act: AccessAct, who: str, token: int | None = None, detail: str | None = None
+    ) -> None:
+        """Add an entry to the log."""
+
+    def forget_refusals(self, days: int) -> None:
+        """Delete entries of refused sign-ins that are older."""
+
+    def used(self, who: str) -> QuotaUsage:
+        """Return a person's open requests, and the testbox time of the last 24 hours."""
+
+    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        """Record who asked for a comparison. A repeated request costs nothing more."""

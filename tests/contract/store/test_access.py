@@ -1,0 +1,103 @@
+"""What is promised of tokens, sessions and quotas."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from swingbot.core.access.quota import QuotaUsage
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.tokens import digest
+from swingbot.service.access import (
+    create_token,
+    note_request,
+    revoke_token,
+    sign_in,
+    sign_out,
+)
+from swingbot.service.ports import RequestError, Transaction
+from swingbot.service.ports.access import NewToken
+from tests.contract.store.world import REFUSED, Store, a_comparison, a_lab
+
+TOKEN = digest("swingbot_" + "t" * 43)
+SESSION = digest("a session")
+DAY = 86400.0
+
+
+def make(tx: Transaction, life: timedelta | None = None) -> Person:
+    new = NewToken(who="Ada", role=Role.MODERATOR, digest=TOKEN, life=life, by="root@host")
+    return Person(who="Ada", role=Role.MODERATOR, token=create_token(tx.access, new))
+
+
+def test_a_token_is_found_by_its_digest_until_it_is_revoked(store: Store) -> None:
+    with store.transaction() as tx:
+        person = make(tx)
+        assert tx.access.holder(TOKEN) == person
+        assert tx.access.holder(digest("another")) is None
+        assert revoke_token(tx.access, person.token, by="root@host") == "Ada"
+        assert tx.access.holder(TOKEN) is None
+        with pytest.raises(RequestError, match=f"token {person.token} is already revoked"):
+            revoke_token(tx.access, person.token, by="root@host")
+        with pytest.raises(RequestError, match="token 9999 does not exist"):
+            revoke_token(tx.access, 9999, by="root@host")
+
+
+def test_a_digest_is_that_of_one_token(store: Store) -> None:
+    with store.transaction() as tx:
+        make(tx)
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        make(tx)
+
+
+def test_a_token_that_has_expired_is_good_no_more_and_neither_are_its_sessions(
+    store: Store,
+) -> None:
+    with store.transaction() as tx:
+        person = make(tx, life=timedelta(days=1))
+        sign_in(tx.access, person, SESSION, round(3 * DAY), "192.0.2.1")
+        assert tx.access.holder(TOKEN) == tx.access.session_holder(SESSION) == person
+    store.pass_time(DAY + 1)
+    with store.transaction() as tx:
+        assert tx.access.holder(TOKEN) is None and tx.access.session_holder(SESSION) is None
+
+
+def test_a_session_ends_by_time_by_hand_and_with_its_token(store: Store) -> None:
+    with store.transaction() as tx:
+        person = make(tx)
+        sign_in(tx.access, person, SESSION, 3600, "192.0.2.1")
+        assert tx.access.session_holder(SESSION) == person
+        assert tx.access.session_holder(digest("another")) is None
+    store.pass_time(3601)
+    with store.transaction() as tx:
+        assert tx.access.session_holder(SESSION) is None
+        for session in ("second", "third"):
+            sign_in(tx.access, person, digest(session), 3600, "192.0.2.1")
+        sign_out(tx.access, digest("second"))
+        sign_out(tx.access, digest("second"))
+        assert tx.access.session_holder(digest("second")) is None
+        assert tx.access.session_holder(digest("third")) == person
+        revoke_token(tx.access, person.token, by="root@host")
+        assert tx.access.session_holder(digest("third")) is None
+
+
+def test_the_operators_key_is_a_token_that_can_be_revoked(store: Store) -> None:
+    with store.transaction() as tx:
+        person = tx.access.holder(None)
+        assert person is not None and (person.who, person.role) == ("operator", Role.OPERATOR)
+        revoke_token(tx.access, person.token, by="root@host")
+        assert tx.access.holder(None) is None
+
+
+def test_a_quota_counts_open_tables_once_and_testbox_time_for_a_day(store: Store) -> None:
+    with store.transaction() as tx:
+        person, number = make(tx), a_comparison(tx, a_lab(tx))
+        for seconds in (600.0, 900.0):  # a repeated request costs nothing more
+            note_request(tx.access, person, f"c{number}", seconds)
+        assert tx.access.used("Ada") == QuotaUsage(open_requests=1, testbox_seconds=600.0)
+        assert tx.access.used("Bob") == QuotaUsage()
+        tx.comparisons.set_status(number, "done")
+        assert tx.access.used("Ada") == QuotaUsage(open_requests=0, testbox_seconds=600.0)
+    store.pass_time(DAY + 1)
+    with store.transaction() as tx:
+        assert tx.access.used("Ada") == QuotaUsage()

@@ -1,0 +1,90 @@
+"""Tokens and sessions in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from swingbot.core.access.quota import QuotaUsage
+from swingbot.core.access.roles import Person
+from swingbot.service.ports.access import AccessAct, NewToken
+from tests.fakes.store.tables import AccessEventRow, AskedRow, Noun, Refused, SessionRow, TokenRow
+
+
+class Access(Noun):
+    def add_token(self, new: NewToken) -> int:
+        if any(row.digest == new.digest for row in self.db.tokens.values()):
+            raise Refused("this token is stored")
+        number = self.db.next_id("token")
+        self.db.tokens[number] = TokenRow(
+            digest=new.digest,
+            person=Person(who=new.who, role=new.role, token=number),
+            expires_at=None if new.life is None else self.db.now() + new.life,
+        )
+        return number
+
+    def revoke(self, token: int, by: str) -> str | None:
+        row = self.db.tokens.get(token)
+        if row is None or row.revoked:
+            return None
+        self.db.tokens[token] = replace(row, revoked=True)
+        self.db.sessions = {
+            digest: session
+            for digest, session in self.db.sessions.items()
+            if session.token != token
+        }
+        return row.person.who
+
+    def has_token(self, token: int) -> bool:
+        return token in self.db.tokens
+
+    def holder(self, digest: str | None) -> Person | None:
+        rows = (row for row in self.db.tokens.values() if row.digest == digest)
+        return next(filter(None, map(self._valid, rows)), None)
+
+    def _valid(self, row: TokenRow) -> Person | None:
+        expired = row.expires_at is not None and row.expires_at <= self.db.now()
+        return None if row.revoked or expired else row.person
+
+    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
+        until = self.db.now() + timedelta(seconds=seconds)
+        self.db.sessions[digest] = SessionRow(token=person.token, until=until)
+
+    def session_holder(self, digest: str) -> Person | None:
+        session = self.db.sessions.get(digest)
+        if session is None or session.until <= self.db.now():
+            return None
+        return self._valid(self.db.tokens[session.token])
+
+    def end_session(self, digest: str) -> Person | None:
+        session = self.db.sessions.pop(digest, None)
+        return None if session is None else self.db.tokens[session.token].person
+
+    def note(
+        self, act: AccessAct, who: str, token: int | None = None, detail: str | None = None
+    ) -> None:
+        self.db.access_events[self.db.next_id("access_event")] = AccessEventRow(
+            act=act, who=who, token=token, detail=detail, at=self.db.now()
+        )
+
+    def forget_refusals(self, days: int) -> None:
+        since = self.db.now() - timedelta(days=days)
+        self.db.access_events = {
+            number: event
+            for number, event in self.db.access_events.items()
+            if event.act != "refused" or event.at >= since
+        }
+
+    def used(self, who: str) -> QuotaUsage:
+        rows = [(c, row) for (c, person), row in self.db.asked.items() if person == who]
+        since = self.db.now() - timedelta(hours=24)
+        return QuotaUsage(
+            open_requests=sum(
+                self.db.comparisons[c].comparison.status in ("waiting", "running") for c, _ in rows
+            ),
+            testbox_seconds=sum(row.testbox_seconds for _, row in rows if row.at > since),
+        )
+
+    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())
+        self.db.asked.setdefault((comparison, person.who), row)
