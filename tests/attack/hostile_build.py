@@ -123,7 +123,7 @@ def stopped(
     """Return the result of an attack that should end as a failed build that names `setting`, with
     peaks below those given.
     """
-    held = attacked.status == "failed" and setting in attacked.reason
+    held = attacked.status == "infra" and setting in attacked.reason
     small = attacked.memory >> 20 <= memory_mb and attacked.disk >> 20 <= disk_mb
     return Result(held=held and small, line=attacked.words())
 

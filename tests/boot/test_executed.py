@@ -7,7 +7,6 @@ it is kept already: `swingbot-worker build --repo ~/.cache/swingbot/demo-tree/de
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from swingbot_worker.kbuild import configure, recipe, source, toolchain
 from swingbot_worker.kbuild.build_cache import BuildCache
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import Make
+from swingbot_worker.kbuild.progress import BuildProgress
 from swingbot_worker.kbuild.untrusted_reader import BuildReader
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import Spec
@@ -87,11 +87,9 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(
                 log=log,
                 jobs=1,
                 ccache=toolchain.has_ccache(),
-                deadline=time.monotonic() + 600,
-                allowed=600.0,
+                seconds=600.0,
                 lock=lock,
-                progress=None,
-                expected_objects=None,
+                progress=BuildProgress(objects=directory, ceiling=600.0, past=None, full=False),
             )
             configure.configure(
                 tree,

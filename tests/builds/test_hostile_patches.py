@@ -418,8 +418,8 @@ def test_a_build_that_forks_without_end_is_held(
         tmp_path / "out",
         deadline_seconds=60,
     )
-    assert outcome["status"] == "failed", outcome
-    assert "the limit is 200 (SWINGBOT_BUILD_PROCESSES); it was stopped" in outcome["reason"]
+    assert outcome["status"] == "infra", outcome
+    assert "the limit is 200 (SWINGBOT_BUILD_PROCESSES)." in outcome["reason"]
     assert not left_running(tmp_path)
 
 
@@ -433,8 +433,8 @@ def test_a_build_that_fills_the_disk_is_stopped(
     )
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out", deadline_seconds=120)
     assert (
-        outcome["status"] == "failed"
-        and "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+        outcome["status"] == "infra"
+        and "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB)." in outcome["reason"]
     )
     assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
 
@@ -459,7 +459,7 @@ def test_a_build_that_eats_memory_is_stopped(
         site, repo, hostile(repo, f"{one * 5} wait\n"), tmp_path / "out", deadline_seconds=60
     )
     assert (
-        outcome["status"] == "failed"
+        outcome["status"] == "infra"
         and "MB of memory; the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)" in outcome["reason"]
     )
     greedy = build(
@@ -468,7 +468,7 @@ def test_a_build_that_eats_memory_is_stopped(
         hostile(repo, 'perl -e \'$x = "x" x 2_000_000_000; print "ATTACK had it\\n"\'; true\n'),
         tmp_path / "greedy",
     )
-    assert "had it" not in said(tmp_path / "greedy") and greedy["status"] == "failed"
+    assert "had it" not in said(tmp_path / "greedy") and greedy["status"] == "infra"
     assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)" in greedy["reason"]
 
 
@@ -516,8 +516,8 @@ def test_memory_that_no_process_is_charged_with_counts(
     monkeypatch.setenv("SWINGBOT_BUILD_MEMORY_MB", "512")
     commit = hostile(repo, "/usr/bin/python3 ../a.py; true\n", files={"a.py": python})
     outcome = build(site, repo, commit, tmp_path / "out", deadline_seconds=300)
-    assert outcome["status"] == "failed", outcome
-    assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB); it was stopped" in outcome["reason"]
+    assert outcome["status"] == "infra", outcome
+    assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)." in outcome["reason"]
     assert "created" not in said(tmp_path / "out")
 
 
@@ -538,7 +538,7 @@ def test_unlinked_open_files_count_as_disk(
     )
     ends = build(site, repo, hostile(repo, f"{write}"), tmp_path / "ends")
     for outcome in (waits, ends):
-        assert outcome["status"] == "failed", outcome
+        assert outcome["status"] == "infra", outcome
         assert "50 MB" in outcome["reason"] and "SWINGBOT_BUILD_DISK_MB" in outcome["reason"]
     assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
 
@@ -591,7 +591,7 @@ def test_endless_output_ends_and_leaves_a_log_of_sensible_length(
         tmp_path / "out",
         deadline_seconds=120,
     )
-    assert outcome["status"] == "failed" and "printed more than 64 MB" in outcome["reason"]
+    assert outcome["status"] == "infra" and "printed more than 64 MB" in outcome["reason"]
     assert (tmp_path / "out" / "build.log").stat().st_size < 65 << 20
 
 
@@ -605,9 +605,9 @@ def test_a_build_that_takes_too_long_is_ended_with_all_it_started(
             repo, "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 987' & sleep 987\n"
         ),
         tmp_path / "out",
-        deadline_seconds=3,
+        deadline_seconds=0.5,
     )
-    assert outcome["status"] == "failed" and "took longer than 3 s" in outcome["reason"]
+    assert outcome["status"] == "infra" and "had not ended after 5 s" in outcome["reason"]
     assert not left_running(tmp_path)
 
 
@@ -712,8 +712,8 @@ def test_the_compiler_cache_of_a_trusted_build_counts_against_the_disk_limit(
     monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
     script = "for i in 1 2 3; do head -c 30000000 /dev/urandom > $CCACHE_DIR/big$i; sleep 1; done\n"
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out", trust="trusted", tree="t1")
-    assert outcome["status"] == "failed", outcome
-    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+    assert outcome["status"] == "infra", outcome
+    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB)." in outcome["reason"]
     assert not list((site.cache / "ccaches").rglob("big*"))
 
 
@@ -740,8 +740,8 @@ def test_unlinked_files_of_a_trusted_build_count_as_disk(
     files = {"a.py": UNLINKED.replace("MAPPED", str(mapped))}
     commit = hostile(repo, "/usr/bin/python3 ../a.py\n", files=files)
     outcome = build(site, repo, commit, tmp_path / "out", trust="trusted", deadline_seconds=120)
-    assert outcome["status"] == "failed", outcome
-    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+    assert outcome["status"] == "infra", outcome
+    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB)." in outcome["reason"]
 
 
 def test_a_trusted_commit_cannot_configure_the_compiler_cache_of_the_next(

@@ -64,7 +64,7 @@ def test_the_child_reads_what_this_process_would_read(
     )
     parts = child.read(wanted)
     assert parts.sizes == read_elf(objects / "vmlinux").sizes()
-    assert (parts.compiled, parts.no_record) == (1, None)
+    assert parts.no_record is None
     assert list(json.loads((objects / "hashes").read_text())) == ["x.o"]
     first = (objects / "record").read_bytes()
     assert read_record(first).compiler == "gcc 12"
@@ -85,18 +85,18 @@ def test_a_name_shared_by_many_symbols_takes_no_memory(objects: Path) -> None:
         reader(objects).read(SIZES)
 
 
-def test_what_needs_too_much_memory_is_refused(objects: Path) -> None:
+def test_what_needs_too_much_memory_is_infrastructure(objects: Path) -> None:
     """Below all limits on the contents: 300 000 symbols need more than the 64 MB given here."""
     (objects / "vmlinux").write_bytes(long_names(100, 300_000))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(BuildFailed, match="MemoryError|too much memory"):
+    with pytest.raises(InfraError, match="too much memory"):
         reader(objects, memory_bytes=64 * MIB).read(SIZES)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     assert reader(objects).read(SIZES).sizes
 
 
-def test_what_takes_too_long_is_refused(objects: Path) -> None:
-    with pytest.raises(BuildFailed, match="took too long"):
+def test_what_takes_too_long_is_infrastructure(objects: Path) -> None:
+    with pytest.raises(InfraError, match="took too long"):
         reader(objects, seconds=0.01).read(SIZES)
 
 
@@ -197,14 +197,14 @@ def test_a_linker_script_that_takes_too_much_memory_is_refused(objects: Path) ->
     assert "[x].o(.text" in (objects / "moved").read_text()
     with script.open("wb") as file:
         file.truncate(256 * MIB)
-    with script.open("rb") as file, pytest.raises(BuildFailed, match="too much memory"):
+    with script.open("rb") as file, pytest.raises(InfraError, match="too much memory"):
         reader(objects, memory_bytes=128 * MIB).read(wanted, script=file)
 
 
 def test_a_long_config_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with (tmp_path / ".config").open("wb") as file:
         file.truncate(24 * MIB)
-    with pytest.raises(BuildFailed, match=r"a \.config of 24 MB; the limit is 4 MB"):
+    with pytest.raises(InfraError, match=r"a \.config of 24 MB; the limit is 4 MB"):
         build_output.content(tmp_path, ".config")
 
 

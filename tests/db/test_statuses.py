@@ -24,7 +24,7 @@ def values(literal: Any) -> set[str]:
 
 # Columns whose values the schema lists.
 COLUMNS: Final[dict[tuple[str, str], set[str]]] = {
-    ("orders", "kind"): values(statuses.OrderKind),
+    ("orders", "kind"): values(orders.OrderKind),
     ("orders", "state"): values(statuses.OrderState),
     ("attempt", "state"): values(statuses.AttemptState),
     ("dispatch", "state"): values(statuses.DispatchState),

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-# --- Builds of kernels behind walls: the build fails ---
+# --- Builds of kernels: stopped and retried ---
 
+# Seconds of processor time without a finished object; as many as a full build of the configuration
+# took are always allowed, because a link with optimisation finishes nothing for long.
+BUILD_SPIN_CPU_SECONDS: Final = 1_800.0
+# Seconds without any processor time; a host with load 100 gives some each second.
+BUILD_IDLE_SECONDS: Final = 900.0
 # MiB of the object directory; a distribution kernel with debug information needs about 10 GB.
 BUILD_DISK_MIB: Final = 16_384
 # Processes; make -j64 with a shell, ccache, compiler and assembler per job needs fewer than 400.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
-from swingbot_jobs.contract.orders import SEARCH
+from swingbot_jobs.contract.orders import SEARCH, OrderKind
 from swingbot_jobs.contract.trust import Trust, trust_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
@@ -27,7 +27,7 @@ class OrderHeader:
     `attempt` is the key of start-or-attach: each attempt is executed once.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[OrderKind]
 
     order: str  # such as "o12"
     attempt: str  # such as "a34"
@@ -63,7 +63,7 @@ class BuildOrder(OrderHeader):
     `build_key` is the master's identifier; `spec` alone determines the build.
     """
 
-    kind: ClassVar[str] = "build"
+    kind: ClassVar[OrderKind] = "build"
 
     build_key: str
     spec: Spec
@@ -96,7 +96,7 @@ class BootKernel:
 class BootOrder(OrderHeader):
     """Boot one kernel once on `testbox`, as its `k`-th boot for `purpose`; run `unit_jobs`."""
 
-    kind: ClassVar[str] = "boot"
+    kind: ClassVar[OrderKind] = "boot"
 
     kernel: BootKernel
     testbox: str

@@ -131,6 +131,25 @@ def _run(
     )
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process's descendants in seconds, past and present."""
+    ticks: dict[int, tuple[int, int]] = {}  # parent, and own time with that of its past children
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has just exited
+            fields = Path("/proc", name, "stat").read_bytes().rpartition(b") ")[2].split()
+            ticks[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours = {os.getpid(): True}
+
+    def is_ours(pid: int) -> bool:
+        if pid not in ours:
+            ours[pid] = pid in ticks and is_ours(ticks[pid][0])
+        return ours[pid]
+
+    past = os.times()
+    live = sum(time for pid, (_, time) in ticks.items() if pid != os.getpid() and is_ours(pid))
+    return live / os.sysconf("SC_CLK_TCK") + past.children_user + past.children_system
+
+
 def tied_to_us(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
     """Return an argument list that starts `argv` and ends it when this process dies.
 

@@ -13,9 +13,10 @@ from swingbot.core.model.records import (
     ReadyOrder,
     Variant,
 )
-from swingbot.core.model.statuses import OrderKind, OrderState
+from swingbot.core.model.statuses import OrderState
 from swingbot_db.store.rows import Rows, records
 from swingbot_db.turns import JOIN_TURNS, TURNS
+from swingbot_jobs.contract.orders import OrderKind
 
 _ORDER = (
     "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state, "

@@ -26,6 +26,8 @@ SEARCH = "search"
 SCHEMA_DIR = resources.folder("jobs") / "schema"
 _OUTCOME = "outcome-1.schema.json"
 
+OrderKind = Literal["build", "boot"]
+
 # Results of an attempt. Anything in which two kernels could differ has its own status;
 # `infra` is an infrastructure failure.
 BuildStatus = Literal["built", "failed"]

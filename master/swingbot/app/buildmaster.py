@@ -20,6 +20,7 @@ from swingbot_db import attempts
 from swingbot_db.engine import Connection, Engine, make_engine
 from swingbot_db.store import transactions
 from swingbot_jobs.contract import worker_name
+from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.testbox import input_digests
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
@@ -238,7 +239,13 @@ def config(settings: Settings) -> dict[str, Any]:
                 name=name,
                 workernames=entry["workers"],
                 canStartBuild=compiler_routing.routing(rows) if name == KERNEL_BUILDER else None,
-                factory=steps.factory(make_order, entry["deadline_seconds"], settings.web_url),
+                factory=steps.factory(
+                    make_order,
+                    attempt_seconds(
+                        "build" if name == KERNEL_BUILDER else "boot", entry["deadline_seconds"]
+                    ),
+                    settings.web_url,
+                ),
                 collapseRequests=False,
                 description=_description(name),
             )

@@ -226,7 +226,11 @@ class BuildSection:
         "builder",
         "comma-separated names of the workers that build kernels, each with the compilers it has",
     )
-    deadline_seconds: int = _key(3600, "timeout of a kernel build, in seconds")
+    deadline_seconds: int = _key(
+        3600,
+        "processor time of a kernel build for each job of make, in seconds; a build that needs"
+        " more is stopped, which counts against no commit",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from swingbot.core.model.records import BootKey, OpenOrder, Order, ReadyOrder, Variant
-from swingbot.core.model.statuses import OrderKind, OrderState
-from swingbot_jobs.contract.orders import SEARCH
+from swingbot.core.model.statuses import OrderState
+from swingbot_jobs.contract.orders import SEARCH, OrderKind
 from tests.fakes.store.tables import Noun, OrderRow, Refused
 
 OPEN = ("waiting", "ready", "running")

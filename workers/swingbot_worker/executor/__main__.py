@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.contract.orders import check_outcome, prepare_to_check
 from swingbot_jobs.testbox import input_digests
 from swingbot_worker import InfraError, rootfs
@@ -34,8 +35,7 @@ from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
 
 DEFAULT_DEADLINE_SECONDS: Final = 3600.0
-# The work has its own deadline, may wait for its testbox as long again, and then hashes its files.
-# The watchdog ends it this long after that.
+# The work ends itself and then hashes its files; the watchdog ends it this long after that.
 MARGIN_SECONDS: Final = 120.0
 ASK_SECONDS: Final = 5.0
 
@@ -175,7 +175,8 @@ class _Watchdog(threading.Thread):
         while not self._place.outcome.exists():
             time.sleep(ASK_SECONDS)
             seconds = time.monotonic() - started
-            if seconds > 2 * _deadline(self._order) + MARGIN_SECONDS:
+            most = attempt_seconds(self._order.kind, _deadline(self._order))
+            if seconds > most + MARGIN_SECONDS:
                 self._end(
                     f"The work was still running after {seconds:.0f} s, long past its deadline, "
                     "and was stopped.",

@@ -11,6 +11,7 @@ from typing import Any
 
 from swingbot_jobs import kernel_diff
 from swingbot_jobs.contract.build_key import build_key
+from swingbot_jobs.contract.deadline import work_seconds
 from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import InfraError, lease
 from swingbot_worker.digest import sha256
@@ -25,9 +26,10 @@ from swingbot_worker.kbuild import (
 )
 from swingbot_worker.kbuild.build_cache import FILES, BuildCache, CachedBuild
 from swingbot_worker.kbuild.lock import locked
-from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
+from swingbot_worker.kbuild.make import BuildFailed, Make
+from swingbot_worker.kbuild.progress import BuildProgress, FullBuild, Progress
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild, walls_for
-from swingbot_worker.kbuild.untrusted_reader import BuildReader, BuiltParts, WantedParts
+from swingbot_worker.kbuild.untrusted_reader import BuildReader, WantedParts
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import Outcome, outcome
@@ -35,7 +37,7 @@ from swingbot_worker.site import Site
 from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.sandbox import Sandbox
 
-DEADLINE_SECONDS = 3600.0
+DEADLINE_SECONDS = 3600.0  # of an order that names none
 
 
 def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None = None) -> Outcome:
@@ -137,9 +139,8 @@ def _cached_or_built(one: _Build) -> tuple[CachedBuild, bool]:
         # A build disturbs wall-clock measurements, so builds and boots that need the host
         # exclusively wait for each other.
         with lease.shared(one.site.cache, tell=one.progress or _quiet, patience=one.allowed):
-            result, repeatable = _build_in_tree(one, tree, lock)
-    if repeatable:
-        build_cache.keep(name, result, one.out)
+            result = _build_in_tree(one, tree, lock)
+    build_cache.keep(name, result, one.out)
     return result, False
 
 
@@ -147,33 +148,29 @@ def _quiet(line: str) -> None:
     """Discard progress lines."""
 
 
-def _build_in_tree(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild, bool]:
-    """Build in the work tree. Returns the result and whether a retry would give the same one."""
-    deadline = time.monotonic() + one.allowed  # does not include the wait for the lock
-    failure: BuildFailed | None = None
+def _build_in_tree(one: _Build, tree: WorkTree, lock: int) -> CachedBuild:
+    """Build in the work tree. Raises InfraError."""
     apart = one.sandbox if one.spec.trust == "untrusted" else None
-    try:
-        if apart:
-            build_output.refuse_huge(source.total_bytes(one.commit))
-        tree.switch(one.commit)
-        name = one.spec.object_directory
-        with tree.objects_apart(name, apart) if apart else tree.objects(name) as directory:
-            try:
-                with build_output.spoilt(directory):
-                    return _compile(one, tree, directory, lock, deadline), True
-            except BuildFailed as error:
-                failure = error
-                if not error.repeatable:  # make was stopped, so its directory needs repair
-                    raise
-    except BuildFailed:
-        pass
-    assert failure is not None
-    return _failed(one.out, one.compiler_version, failure, one.walls), failure.repeatable
+    if apart:
+        build_output.refuse_huge(source.total_bytes(one.commit))
+    tree.switch(one.commit)
+    name = one.spec.object_directory
+    with tree.objects_apart(name, apart) if apart else tree.objects(name) as directory:
+        try:
+            with build_output.spoilt(directory):
+                return _compile(one, tree, directory, lock)
+        except BuildFailed as failure:
+            return _failed(one.out, one.compiler_version, failure, one.walls)
 
 
-def _compile(
-    one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: float
-) -> CachedBuild:
+def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedBuild:
+    progress = BuildProgress(
+        objects=directory,
+        ceiling=one.allowed * one.site.make_jobs,
+        past=FullBuild.read(_full_build(one, tree)),
+        full=not (directory / "vmlinux").exists(),
+        tell=one.progress,
+    )
     make = Make(
         spec=one.spec,
         source=tree.source,
@@ -181,11 +178,9 @@ def _compile(
         log=one.out / "build.log",
         jobs=one.site.make_jobs,
         ccache=toolchain.has_ccache(),
-        deadline=deadline,
-        allowed=one.allowed,
+        seconds=work_seconds("build", one.allowed),
         lock=lock,
-        progress=one.progress,
-        expected_objects=_last_count(tree) if not (directory / "vmlinux").exists() else None,
+        progress=progress,
         walled=_walled(one, tree, directory),
     )
     make.note(
@@ -203,14 +198,16 @@ def _compile(
     # another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.kconfig, one.compiler_version)
+    if progress.full and one.spec.trust == "trusted":
+        progress.full_build().write(_full_build(one, tree))
     if one.spec.layout == 0:
-        return _collect(one, tree, directory, reader)
+        return _collect(one, directory, reader)
     # rows that are cached within the detour would be lost
-    _permute(one, tree, directory, reader)
+    _permute(one, directory, reader)
     with tree.detour(directory, "vmlinux"):
         shutil.move(one.out / layout.SCRIPT, directory / layout.SCRIPT)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
-        return _collect(one, tree, directory, reader)
+        return _collect(one, directory, reader)
 
 
 def _reader(one: _Build, tree: WorkTree, directory: Path) -> BuildReader:
@@ -237,7 +234,7 @@ def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | No
     )
 
 
-def _permute(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) -> None:
+def _permute(one: _Build, directory: Path, reader: BuildReader) -> None:
     """Write the linker script of this layout, and the hashes of the objects that it moves."""
     wanted = WantedParts(
         hashes=one.out / "objects.json",
@@ -253,10 +250,9 @@ def _permute(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) 
         parts = reader.read(wanted, script=script)
     if parts.no_layout:
         raise BuildFailed(parts.no_layout, [])
-    _remember_count(one, tree, parts)
 
 
-def _collect(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) -> CachedBuild:
+def _collect(one: _Build, directory: Path, reader: BuildReader) -> CachedBuild:
     for name, file in (
         ("arch/x86/boot/bzImage", "bzImage"),
         ("System.map", "System.map"),
@@ -272,8 +268,6 @@ def _collect(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) 
             sizes=True,
         )
     )
-    if one.spec.layout == 0:
-        _remember_count(one, tree, parts)
     if parts.no_record:  # the kernel is still usable
         with (one.out / "build.log").open("a") as log:
             log.write(f"swingbot: no {kernel_diff.FILE}: {parts.no_record}\n")
@@ -286,11 +280,6 @@ def _collect(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) 
         files=_digests(one.out),
         walls=one.walls,
     )
-
-
-def _remember_count(one: _Build, tree: WorkTree, parts: BuiltParts) -> None:
-    if one.spec.trust == "trusted":
-        _count_file(tree).write_text(f"{parts.compiled}\n")
 
 
 def _failed(
@@ -318,14 +307,8 @@ def _failed(
     )
 
 
-def _count_file(tree: WorkTree) -> Path:
-    return tree.root / "objects-built"
-
-
-def _last_count(tree: WorkTree) -> int | None:
-    path = _count_file(tree)
-    text = path.read_text().strip() if path.exists() else ""
-    return int(text) if text.isdigit() else None
+def _full_build(one: _Build, tree: WorkTree) -> Path:
+    return tree.root / f"full-{one.spec.object_directory}.json"
 
 
 def _digests(out: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Read the output of a build, which is untrusted input.
 
-Files that are missing or too long are the build's failure.
+Missing files are the build's failure; files longer than a limit of ours are infrastructure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from swingbot_jobs.limits import KCONFIG_BYTES
-from swingbot_worker import limits
+from swingbot_worker import InfraError, limits
 from swingbot_worker.kbuild.make import BuildFailed
 
 MIB: Final = 1 << 20
@@ -40,7 +40,7 @@ _NOT_AS_LEFT: Final = (
 def take(directory: Path, name: str, target: Path) -> None:
     """Copy the file `name` of an object directory to `target`.
 
-    Raises BuildFailed if it is missing, not a regular file or too long.
+    Raises BuildFailed if it is missing or not a regular file, InfraError if it is too long.
     """
     with opened(directory, name) as source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink)
@@ -66,10 +66,9 @@ def opened(directory: Path, name: str) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(state.st_mode):
             raise BuildFailed(f"The build left {name}, but it is not a regular file.", [])
         if state.st_size > LONGEST[name]:
-            raise BuildFailed(
+            raise InfraError(
                 f"The build left a {name} of {state.st_size // MIB} MB; the limit is "
-                f"{LONGEST[name] // MIB} MB.",
-                [],
+                f"{LONGEST[name] // MIB} MB."
             )
         with open(descriptor, "rb", closefd=False) as source:
             yield source
@@ -98,11 +97,9 @@ def spoilt(directory: Path) -> Iterator[None]:
 
 
 def refuse_huge(source_bytes: int) -> None:
-    """Raise BuildFailed for a source whose checkout would fill the disk."""
+    """Raise InfraError for a source whose checkout would fill the disk."""
     if source_bytes > limits.SOURCE_BYTES:
-        raise BuildFailed(
+        raise InfraError(
             f"The source has {source_bytes // MIB} MB of files; the limit is"
-            f" {limits.SOURCE_BYTES // MIB} "
-            "MB.",
-            [],
+            f" {limits.SOURCE_BYTES // MIB} MB."
         )

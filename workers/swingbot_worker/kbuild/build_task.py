@@ -43,7 +43,6 @@ def _read(
     if "hashes" in files:
         hashes = objects.object_hashes(source, directory, keep=files["hash_rows"])
         json.dump(hashes, files["hashes"], indent=0)
-        answer["compiled"] = len(hashes)
         if "script" in files:
             answer |= _permute(task, list(hashes), files["script"])
     try:

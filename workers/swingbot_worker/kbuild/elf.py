@@ -144,7 +144,6 @@ def read_elf(path: Path) -> Elf:
         LookupError,
         TypeError,
         AttributeError,
-        MemoryError,
         OverflowError,
         AssertionError,
     ) as error:

@@ -1,46 +1,41 @@
-"""Run make for one build, with one directory, environment, log and deadline."""
+"""Run make for one build, with one directory, environment, log and measure of progress."""
 
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
+from swingbot_worker.kbuild.progress import PROGRESS_SECONDS, BuildProgress
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild
 from swingbot_worker.limits import MAKE_OUTPUT_BYTES
 from swingbot_worker.order import Spec
 from swingbot_worker.walls import OverLimit
 
-Progress = Callable[[str], None]
-PROGRESS_SECONDS = 10.0
 # The link of a kernel alone needs more than this.
 FULL_BYTES = 64 << 20
 
 
 class BuildFailed(Exception):
-    """This commit does not build.
+    """This commit does not build; `lines` are the tools' error messages.
 
-    `lines` are the tools' error messages; `repeatable` means that a retry would fail in the same
-    way.
+    A limit of ours that ends a build says nothing about the commit: that is an InfraError.
     """
 
-    def __init__(self, reason: str, lines: list[str], *, repeatable: bool = True) -> None:
+    def __init__(self, reason: str, lines: list[str]) -> None:
         super().__init__(reason)
         self.reason = reason
         self.lines = lines
-        self.repeatable = repeatable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
     """make for one spec in one work tree.
 
-    `deadline` is on the clock of `time.monotonic`, `allowed` is the order's limit in seconds. If
-    `walled` is None, the commands run without the sandbox.
+    `seconds` is the wall time after which a command is ended whatever it does. If `walled` is None,
+    the commands run without the sandbox.
     """
 
     spec: Spec
@@ -49,11 +44,9 @@ class Make:
     log: Path
     jobs: int
     ccache: bool
-    deadline: float
-    allowed: float
+    seconds: float
     lock: int
-    progress: Progress | None
-    expected_objects: int | None
+    progress: BuildProgress
     walled: SandboxedBuild | None = None
 
     def run(self, *targets: str) -> None:
@@ -69,46 +62,37 @@ class Make:
         Raises BuildFailed or InfraError.
         """
         before = self.log.stat().st_size if self.log.exists() else 0
-        timeout = max(self.deadline - time.monotonic(), 0.001)
-        watch = (
-            _ProgressReporter(self.log, before, self.expected_objects, self.progress)
-            if self.progress
-            else None
-        )
-        done = self._run(argv, timeout, watch)
+        self.progress.command()
+        done = self._run(argv)
         if done.timed_out:
-            raise BuildFailed(
-                f"The build took longer than {self.allowed:g} s and was stopped.",
-                [],
-                repeatable=False,
+            raise InfraError(
+                f"The build was stopped: `{what}` had not ended after {self.seconds:.0f} s."
             )
         if done.rc != 0:
             self._explain(before, what, done.rc)
 
-    def _run(
-        self, argv: list[str], timeout: float, watch: _ProgressReporter | None
-    ) -> process.CompletedCommand:
+    def _run(self, argv: list[str]) -> process.CompletedCommand:
         if self.walled is None:
             start = process.Start(cwd=self.source, env=self.environment, pass_fds=(self.lock,))
             return process.run(
                 argv,
-                timeout=timeout,
+                timeout=self.seconds,
                 log=self.log,
                 start=start,
-                watch=watch,
+                watch=self.progress,
                 watch_seconds=PROGRESS_SECONDS,
             )
         try:
             return self.walled.run(
                 argv,
-                timeout=timeout,
+                timeout=self.seconds,
                 log=self.log,
                 env=self.environment,
                 lock=self.lock,
-                progress=watch,
+                progress=self.progress,
             )
         except OverLimit as error:
-            raise BuildFailed(f"The build {error}; it was stopped.", [], repeatable=False) from None
+            raise InfraError(f"The build was stopped: it {error}.") from None
 
     def note(self, line: str) -> None:
         """Append a swingbot line to the build log."""
@@ -121,12 +105,10 @@ class Make:
             text = file.read(MAKE_OUTPUT_BYTES).decode(errors="replace")
         if self.walled is not None and self.walled.limited and log.disk_full(text):
             limits = self.walled.sandbox.limits
-            raise BuildFailed(
+            raise InfraError(
                 f"The build needed more disk space than it may use: {limits.disk >> 20} MB "
                 f"(SWINGBOT_BUILD_DISK_MB), {limits.file >> 20} MB in one file, and "
-                f"{limits.tmp >> 20} MB in /tmp.",
-                [],
-                repeatable=False,
+                f"{limits.tmp >> 20} MB in /tmp."
             )
         if fault := log.lab_fault(text):
             raise InfraError(fault)
@@ -144,31 +126,3 @@ class Make:
         lines = log.error_lines(text)
         first = lines[0] if lines else "it printed nothing"
         raise BuildFailed(f"`{what}` failed: {first}", lines)
-
-
-class _ProgressReporter:
-    """Reports the progress of make, from the object lines in its log."""
-
-    def __init__(self, path: Path, offset: int, expected: int | None, progress: Progress) -> None:
-        self._path = path
-        self._offset = offset
-        self._expected = expected
-        self._progress = progress
-        self._objects = 0
-
-    def __call__(self, seconds: float) -> None:
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            new = file.read()
-        self._offset += len(new)
-        self._objects += new.count(b"\n  CC ") + new.count(b"\n  AS ")
-        self._progress(self._line(seconds))
-
-    def _line(self, seconds: float) -> str:
-        if self._expected is None or not 0 < self._objects < self._expected:
-            return f"{seconds:.0f} s: {self._objects} objects built"
-        remaining = seconds * (self._expected - self._objects) / self._objects
-        return (
-            f"{seconds:.0f} s: {self._objects} of about {self._expected} objects built, "
-            f"about {remaining:.0f} s left"
-        )

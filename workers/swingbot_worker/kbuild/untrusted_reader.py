@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from swingbot_jobs.contract.trust import Trust
-from swingbot_worker import limits
+from swingbot_worker import InfraError, limits
 from swingbot_worker.kbuild import functions, objects
 from swingbot_worker.kbuild.make import BuildFailed
-from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
+from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader, ReaderStopped
 from swingbot_worker.walls.sandbox import Sandbox
 
 MIB: Final = 1 << 20
@@ -43,7 +43,6 @@ class BuiltParts:
     """What was read. `no_record` and `no_layout` say why there is none; None if there is one."""
 
     sizes: dict[str, int] = field(default_factory=dict)
-    compiled: int = 0
     no_record: str | None = None
     no_layout: str | None = None
 
@@ -71,7 +70,7 @@ class BuildReader:
         try:
             lost = self._child(see_objects=False).answer(task, [config]).get("lost")
         except CannotRead as error:
-            raise BuildFailed(f"The build left an invalid .config: {error}.", []) from None
+            raise _unreadable(".config", error) from None
         known = [set(fragment.splitlines()) for fragment in fragments]
         if (
             not isinstance(lost, list)
@@ -93,7 +92,7 @@ class BuildReader:
             return self._read(wanted, script)
         except CannotRead as error:
             if wanted.record is None and not (wanted.remember and wanted.script):
-                raise BuildFailed(f"The build left an invalid vmlinux: {error}.", []) from None
+                raise _unreadable("vmlinux", error) from None
             # the record may be what exceeded a limit, and a kernel is usable without one
             less = self.read(replace(wanted, record=None, remember=False), script=script)
             return replace(less, no_record=str(error))
@@ -149,17 +148,22 @@ class BuildReader:
         )
 
 
+def _unreadable(name: str, error: CannotRead) -> BuildFailed | InfraError:
+    if isinstance(error, ReaderStopped):
+        return InfraError(f"The {name} that the build left could not be read: {error}.")
+    return BuildFailed(f"The build left an invalid {name}: {error}.", [])
+
+
 def _parts(answer: Mapping[str, Any], wanted: WantedParts) -> BuiltParts:
     """Return the answer, whose form is checked. Raises CannotRead."""
-    sizes, compiled = answer.get("sizes", {}), answer.get("compiled", 0)
+    sizes = answer.get("sizes", {})
     valid = isinstance(sizes, dict) and all(
         type(sizes.get(name)) is int for name in _SIZES if wanted.sizes
     )
-    if not valid or type(compiled) is not int:
+    if not valid:
         raise CannotRead("its reader gave an invalid answer")
     return BuiltParts(
         sizes={name: sizes[name] for name in _SIZES if wanted.sizes},
-        compiled=compiled,
         no_record=_sentence(answer.get("no_record")),
         no_layout=_sentence(answer.get("no_layout")),
     )

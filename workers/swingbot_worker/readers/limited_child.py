@@ -35,7 +35,7 @@ def serve(task: Task) -> None:
     except UnicodeDecodeError:
         answer = _refused("a text file that is not valid UTF-8")
     except (MemoryError, RecursionError):
-        answer = _refused("reading it needs too much memory")
+        answer = {"stopped": "reading it needs too much memory"}
     except OSError as error:
         answer = _refused(f"it cannot be read ({error})")
     with open(request["answer"], "w") as file:

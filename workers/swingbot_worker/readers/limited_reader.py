@@ -3,8 +3,8 @@
 Whatever came from a kernel may be crafted so that reading it takes any amount of memory or time.
 The child runs behind the walls of a build: it sees the files that it reads and swingbot's own code,
 has no network, and writes to files that this process opens for it. On a host without walls it
-has no capability but to read files, and no network. A child that exceeds a limit has failed to
-read; the worker is not affected.
+has no capability but to read files, and no network. A child that exceeds a limit is stopped; the
+worker is not affected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ _PACKAGES: Final = (swingbot_worker, swingbot_jobs)
 
 
 class CannotRead(Exception):
-    """The files cannot be read within the limits; the message says why."""
+    """The files cannot be read; the message says why."""
+
+
+class ReaderStopped(CannotRead):
+    """A limit of ours ended the reader, which says nothing about the kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +124,18 @@ class LimitedReader:
         except OverLimit as error:
             # the settings that it names are those of builds
             what = str(error).partition(" (SWINGBOT")[0]
-            raise CannotRead(f"its reader {what}") from None
+            raise ReaderStopped(f"its reader {what}") from None
 
 
 def _checked(done: process.CompletedCommand, text: bytes, printed: Path) -> dict[str, Any]:
     if done.timed_out:
-        raise CannotRead("reading it took too long")
+        raise ReaderStopped("reading it took too long")
     if done.rc < 0 or done.rc > 128:
         number = -done.rc if done.rc < 0 else done.rc - 128
-        raise CannotRead(f"reading it was ended by signal {number}")
+        raise ReaderStopped(f"reading it was ended by signal {number}")
     try:
         answer = (
-            json.loads(text) if len(text) <= READER_ANSWER_BYTES else {"refused": "it is too long"}
+            json.loads(text) if len(text) <= READER_ANSWER_BYTES else {"stopped": "it is too long"}
         )
     except ValueError:
         answer = None
@@ -139,6 +143,8 @@ def _checked(done: process.CompletedCommand, text: bytes, printed: Path) -> dict
         raise InfraError(
             f"The reader of builds and boots failed with status {done.rc}: {_end_of(printed)!r}."
         )
+    if "stopped" in answer:
+        raise ReaderStopped(str(answer["stopped"])[:500])
     if "refused" in answer:
         raise CannotRead(str(answer["refused"])[:500])
     return answer

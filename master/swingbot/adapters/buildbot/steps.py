@@ -20,8 +20,8 @@ from swingbot.adapters.buildbot.deferred import deferred
 # Relative to a build's directory: the attempts of a worker outlive its builds and are shared by its
 # builders.
 ATTEMPTS_STATE = "../../state"
-# The executor waits for its testbox, works until its deadline, hashes and uploads. After that the
-# build is abandoned (the executor is not).
+# The executor ends itself, hashes and uploads. After that the build is abandoned (the executor is
+# not).
 MARGIN_SECONDS = 600
 
 OrderText = Callable[[int], "dict[str, Any] | None"]
@@ -77,13 +77,13 @@ def _still_running(step: Any) -> bool:
     return not step.getProperty("swingbot_over")
 
 
-def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> BuildFactory:
+def factory(make_order: OrderText, attempt_seconds: float, pages: str) -> BuildFactory:
     """Return the steps for one order.
 
     `make_order(attempt)` returns the order document, or None if the attempt has already ended;
     `pages` is the base URL of links.
     """
-    seconds = 2 * int(deadline_seconds) + MARGIN_SECONDS
+    seconds = int(attempt_seconds) + MARGIN_SECONDS
     build_factory = BuildFactory(
         [
             DownloadOrder(make_order, pages, haltOnFailure=True),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from swingbot.core.model.statuses import AttemptState, OrderKind, OrderState
-from swingbot_jobs.contract.orders import SEARCH
+from swingbot.core.model.statuses import AttemptState, OrderState
+from swingbot_jobs.contract.orders import SEARCH, OrderKind
 from swingbot_jobs.contract.trust import Trust
 
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")

@@ -19,7 +19,6 @@ from swingbot.core.model.statuses import (
     ComparisonStatus,
     Direction,
     DispatchState,
-    OrderKind,
     OrderState,
     Reference,
     RequestOrigin,
@@ -27,7 +26,7 @@ from swingbot.core.model.statuses import (
     SwingSource,
     SwingState,
 )
-from swingbot_jobs.contract.orders import SEARCH, BootOutcome, BuildStatus
+from swingbot_jobs.contract.orders import SEARCH, BootOutcome, BuildStatus, OrderKind
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.reading.result import RunStatus
 

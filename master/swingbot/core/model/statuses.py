@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final, Literal
 
 # Work.
-OrderKind = Literal["build", "boot"]
 OrderState = Literal["waiting", "ready", "running", "done", "failed", "cancelled"]
 AttemptState = Literal["running", "ended", "dead"]
 DispatchState = Literal["wanted", "placed", "over"]

@@ -15,13 +15,14 @@ from swingbot.service.lab.watch_testboxes import unscreened
 from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.ports.attempts import Attempts
 from swingbot.service.ports.orders import Orders
+from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.contract.trust import accepted
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by
 # another one that attaches to the same attempt. After this many, the attempt is declared dead and a
 # new one starts within the order's budget.
 MAX_DISPATCHES: Final = 4
-# Wall-clock grace beyond the order's own deadline before a silent attempt is declared dead.
+# Wall-clock grace beyond the longest attempt before a silent attempt is declared dead.
 GRACE: Final = 600.0
 
 
@@ -131,8 +132,9 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
         order = orders[attempt.order_id]
-        limit = GRACE + 2 * (
-            lab.settings.deadline_build if order.kind == "build" else lab.settings.deadline_boot
+        limit = GRACE + attempt_seconds(
+            order.kind,
+            lab.settings.deadline_build if order.kind == "build" else lab.settings.deadline_boot,
         )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")

@@ -12,7 +12,8 @@ from swingbot.core.model.records import (
     ReadyOrder,
     Variant,
 )
-from swingbot.core.model.statuses import OrderKind, OrderState
+from swingbot.core.model.statuses import OrderState
+from swingbot_jobs.contract.orders import OrderKind
 
 
 class Orders(Protocol):
