@@ -63,8 +63,14 @@ def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
 
 
 def test_nothing_waited_for_is_zero_percent(tmp_path: Path) -> None:
-    found = samples(tmp_path, "recorded 2.00 s on 1 CPUs\n" + HEAD)
+    found = samples(tmp_path, "recorded 2.00 s on 2 CPUs\n" + HEAD)
     assert (found["spinning_pct"], found["spinning_pct.zone"], found["contended"]) == (0, 0, 0)
+
+
+def test_on_one_cpu_nobody_spins_and_the_share_is_missing(tmp_path: Path) -> None:
+    found = samples(tmp_path, "recorded 2.00 s on 1 CPUs\n" + HEAD + row("1.00 s", "x", "mutex"))
+    assert found["sleeping_tasks"] == 0.5
+    assert not [name for name in found if name.startswith("spinning_pct")]
 
 
 @pytest.mark.parametrize("line", ["", "recorded 0.00 s on 2 CPUs\n", "recorded 2 s on x CPUs\n"])

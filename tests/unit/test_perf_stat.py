@@ -78,7 +78,7 @@ def test_an_event_with_commas_inside_is_one_event() -> None:
 
 
 def test_the_halves_of_a_hybrid_cpu_are_added_up() -> None:
-    assert read_perf_stat("5,,cpu_core/cycles/,9,50.00,,\n7,,cpu_atom/cycles/,9,50.00,,\n") == {
+    assert read_perf_stat("5,,cpu_core/cycles/,9,100.00,,\n7,,cpu_atom/cycles/,9,100.00,,\n") == {
         "cycles": Count(12, "")
     }
 

@@ -4,6 +4,9 @@ kB = tasks * messages * bytes >> 10 counts senders and receivers, so it is about
 really moves. It is kept because `hackbench.throughput` has meant that since its first report.
 The best iteration counts, not the mean.
 
+hackbench that gets SIGTERM or SIGINT ends its children, prints the time until then and exits with
+status 0: what it had passed by then is not known.
+
 Where LKP ran several instances at once (`Instance: N`; swingbot does not),
 each instance has its own numbers. The totals combine the best time of any instance with the
 messages of the last one, as LKP's do.
@@ -24,6 +27,7 @@ TASKS = re.compile(
 )
 MESSAGES = re.compile(r"Each sender will pass (\d{1,9}) messages of (\d{1,9}) bytes")
 TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
+ENDED = re.compile(r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!")
 
 
 @dataclass
@@ -50,6 +54,9 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError if an iteration printed no time.
     """
+    for line in f"{files.get('stdout', '')}\n{files.get('stderr', '')}".splitlines():
+        if ENDED.match(line.strip()[:200]):
+            raise ParseError(f"hackbench was ended by a signal: {line.strip()[:200]}")
     instances = read(files.get("stdout", ""))
     times = [time for instance in instances.values() for time in instance.times]
     if not times:
@@ -63,6 +70,9 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
             f"{len(silent)} of {len(instances)} hackbench instances printed no time (the first:"
             f" {silent[0]})"
         )
+    begun = sum(len(instance.tasks) for instance in instances.values())
+    if begun > len(times):
+        raise ParseError(f"{len(times)} of {begun} hackbench iterations printed a time")
     if min(times) <= 0:
         raise ParseError(
             "hackbench took less time than its clock resolves (0.000 s): give it more loops"

@@ -100,7 +100,8 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
     """Percent of CPU time spent spinning, by lock, and the mean number of tasks that slept waiting.
 
     Share of a lock: 100 * (sum of its waits) / (seconds recorded * CPUs). Empty without the line
-    `recorded`, which older results lack.
+    `recorded`, which older results lack. On one CPU nobody spins, whatever the kernel does:
+    there is no share of it.
     """
     recorded = next((match for line in lines if (match := RECORDED.fullmatch(line))), None)
     if recorded is None or not (cpu_us := float(recorded[1]) * 1e6 * int(recorded[2])):
@@ -113,13 +114,13 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
             if row.caller in callers or len(callers) < MAX_CALLERS:
                 callers[row.caller] = callers.get(row.caller, 0.0) + row.total
     slept = sum(row.total for row in rows if not row.spins)
+    seconds = float(recorded[1])
+    of_all = {"sleeping_tasks": slept / (seconds * 1e6), "recorded_seconds": seconds}
+    if int(recorded[2]) == 1:
+        return of_all
     percentages = {f"spinning_pct.{lock}": 100.0 * spent / cpu_us for lock, spent in spun.items()}
     percentages |= {f"spinning_pct.by.{name}": 100.0 * us / cpu_us for name, us in callers.items()}
-    return percentages | {
-        "spinning_pct": 100.0 * sum(spun.values()) / cpu_us,
-        "sleeping_tasks": slept / (float(recorded[1]) * 1e6),
-        "recorded_seconds": float(recorded[1]),
-    }
+    return percentages | of_all | {"spinning_pct": 100.0 * sum(spun.values()) / cpu_us}
 
 
 def lock_of(caller: str) -> str:

@@ -10,21 +10,24 @@ function say(name, value) { printf "%s %.17g\n", name, value }
 	seen = 1
 	next
 }
+/ TEST from .* to / { begun++; next }
 /10\^6bits/ { unit = "Mbps"; next }
 /per sec/ { unit = "tps"; next }
 /^[ \t]*Iterations:/ { iterations = $2; next }
 seen && /^[ \t]*[0-9]+([ \t]+-?[0-9]+(\.[0-9]+)?)+[ \t]*$/ {
 	if (errors && $2 ~ /\./) {
 		if (NF >= rate - 2) received[++receivers] = $(rate - 2)
+		if ($(rate - 2) <= 0) still = 1
 	} else if (NF >= rate) {
 		sent[++count] = $rate
+		if ($rate <= 0) still = 1
 		elapsed = $(column["Time"])
 		bytes = errors ? $2 : $3
 	}
 }
 END {
 	if (!count || unit == "" || (nr_threads != "" && count != nr_threads * (iterations ? iterations : 1))) exit
-	if (receivers && receivers != count) exit
+	if ((errors && receivers != count) || count < begun || still) exit
 	if (!iterations) iterations = 1
 	s = added(sent, count)
 	r = added(received, receivers)

@@ -3,6 +3,9 @@
 Each instance prints a banner, a header of several lines and one row (UDP_STREAM two:
 sender, then receiver). Columns are found by the words of the header, because -c and -C add some.
 Sums are plain left-to-right additions, as LKP's are, so that both give the same last digit.
+
+An instance that stalled prints a whole row with a rate of 0.00, and one that was ended prints its
+banner alone: neither is a result.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
 KNOWN = re.compile(
     r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:"
 )
+BANNER = re.compile(r".* TEST from .* to ")
+RATE = re.compile(r"\d+\.\d+")  # a row that was cut within the rate may lack the point
 MAX_INSTANCES = 10_000
+# Shortest part of the time asked for that counts as the whole run.
+WHOLE = 0.9
 
 
 @dataclass
@@ -29,6 +36,7 @@ class Reading:
     columns: list[str] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
     received: list[float] = field(default_factory=list)
+    begun: int = 0
     elapsed: float = 0.0
     message_bytes: float = 0.0
     iterations: int = 1
@@ -51,6 +59,8 @@ def read_line(reading: Reading, line: str) -> None:
     words = line.split()
     if is_header(words):
         reading.columns = words
+    elif BANNER.match(line):
+        reading.begun += 1
     elif "10^6bits" in line:
         reading.unit = "Mbps"
     elif "per sec" in line:
@@ -78,9 +88,9 @@ def read_row(reading: Reading, words: list[str]) -> None:
     row = [float(word) for word in words]
     errors = "Errors" in reading.columns
     if errors and "." in words[1]:  # receiver: no message size before the time, no errors after it
-        if len(row) >= rate - 1:
+        if len(row) >= rate - 1 and RATE.fullmatch(words[rate - 2]):
             reading.received.append(row[rate - 2])
-    elif len(row) > rate:
+    elif len(row) > rate and RATE.fullmatch(words[rate]):
         reading.sent.append(row[rate])
         reading.elapsed = row[reading.columns.index("Time")]
         # Socket sizes are left of the message size; a request-response row has none.
@@ -92,7 +102,7 @@ def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> No
     expected = (
         int(params["nr_threads"]) * reading.iterations
         if params.get("nr_threads", "").isdecimal()
-        else None
+        else max(reading.begun, count)
     )
     complaint = next(
         (
@@ -108,10 +118,18 @@ def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> No
             if text.strip()
             else "netperf printed nothing"
         )
-    if expected is not None and count != expected:
+    if count != expected:
         raise ParseError(f"{count} of {expected} netperf instances printed a result{complaint}")
-    if reading.received and len(reading.received) != count:
+    if "Errors" in reading.columns and len(reading.received) != count:
         raise ParseError(f"{len(reading.received)} of {count} netperf receivers printed a result")
+    if still := sum(rate <= 0 for rate in reading.sent + reading.received):
+        raise ParseError(
+            f"netperf moved nothing in {reading.elapsed:g} s: {still} of {count} instances"
+            " printed a rate of 0"
+        )
+    asked = params.get("runtime", "")
+    if asked.isdecimal() and reading.elapsed < WHOLE * int(asked):
+        raise ParseError(f"netperf ran for {reading.elapsed:g} of {asked} s{complaint}")
     if count > MAX_INSTANCES or not reading.unit:
         raise ParseError("netperf's header has no known unit")
 

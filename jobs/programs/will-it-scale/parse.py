@@ -4,6 +4,7 @@ with LKP's names.
 The table has one row per number of tasks:
 tasks,processes,processes_idle,threads,threads_idle,linear.
 A program prints `average:N`, the operations per second of all its copies together.
+A mode that was not run is 0 in every row; a 0 beside other numbers means that every copy died.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from swingbot_jobs.reading.result import ParseError
 ROW = re.compile(
     r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),([^,]{1,30})"
 )
+CUT = re.compile(r"[1-9]\d{0,5}(?:,|$)")
 SECOND = re.compile(r"min:(\d{1,18}) max:\d{1,18} total:\d{1,18}$")
 ASSERTION = re.compile(r"Assertion .{1,200} failed")
 AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
@@ -41,8 +43,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     """
     lines = [line.strip()[:500] for line in files.get("stdout", "").splitlines()]
     rows = table(lines)
-    if not rows:
-        check_alive(lines, files.get("stderr", ""))
+    check_alive(lines, files.get("stderr", ""))
     metrics = of_table(rows)
     rows = rows or [average(lines, params)]
     # A mode in which nothing ran is missing, not 0.
@@ -105,6 +106,10 @@ def of_table(rows: list[Row]) -> dict[str, float]:
 def table(lines: list[str]) -> list[Row]:
     if not any(line.startswith("tasks,processes,") for line in lines):
         return []
+    if cut := next((line for line in lines if CUT.match(line) and not ROW.fullmatch(line)), None):
+        raise ParseError(
+            f"will-it-scale's row of {cut.partition(',')[0]} tasks is incomplete: {cut[:80]!r}"
+        )
     rows = [
         Row(
             int(match[1]),
@@ -124,10 +129,26 @@ def table(lines: list[str]) -> list[Row]:
                 f" will-it-scale's {'processes' if row.processes < 0 else 'threads'} printed no"
                 " result"
             )
-    rows = [row for row in rows if row.tasks > 0 and row.processes + row.threads > 0]
+    rows = [row for row in rows if row.tasks > 0]
     if not rows:
         raise ParseError("the table of will-it-scale has no row with a result")
+    check_modes(rows)
     return rows
+
+
+def check_modes(rows: list[Row]) -> None:
+    """Raise ParseError if nothing ran in a row, or nothing of a mode that ran in another row."""
+    ran = [any(row.processes for row in rows), any(row.threads for row in rows)]
+    for row in rows:
+        numbers = [row.processes, row.threads]
+        if not any(numbers):
+            raise ParseError(f"nothing of will-it-scale ran with {row.tasks} tasks")
+        for mode, number_, wanted in zip(("process", "thread"), numbers, ran, strict=True):
+            if wanted and not number_:
+                raise ParseError(f"no {mode} of will-it-scale ran with {row.tasks} tasks")
+    units = {row.linear / row.tasks for row in rows if row.linear}
+    if len(units) > 1:
+        raise ParseError("will-it-scale's column `linear` does not grow with the tasks: it was cut")
 
 
 def number(text: str) -> float:

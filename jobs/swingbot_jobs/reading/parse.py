@@ -122,6 +122,8 @@ def _measured(
     samples, remark = (
         _by_lkp(program, files, params) if is_lkp(files) else (_asked(program, files, params), None)
     )
+    if not files.get("stdout", "\n").endswith("\n"):
+        raise ParseError(f"the output of {program.name} ends within a line: it was cut")
     return {
         f"{program.name}.{name}": values for name, values in _checked(program.name, samples).items()
     }, remark

@@ -3,7 +3,8 @@ in any locale.
 
 swingbot's own runs use LC_ALL=C and `-x,`; the other forms come from elsewhere (a developer's mail,
 an older mail of the lists). Only totals are read: interval (`-I`) and per-CPU (`-A`) output is
-refused, not misread. `<not supported>` and `<not counted>` are missing, never 0.
+refused, not misread, and so is a line that begins like a counter and is none.
+`<not supported>` and `<not counted>` are missing, never 0.
 """
 
 from __future__ import annotations
@@ -11,41 +12,57 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError
 
 _MISSING: Final = ("<not supported>", "<not counted>")
-_INTERVAL: Final = re.compile(r'^[ \t]*\d+\.\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE)
-_PER_CPU: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+)[\s,;]", re.MULTILINE)
-# value SEP unit SEP event SEP ...: the separator is the text between value and unit,
-# repeated after the unit.
-_EVENT: Final = r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*"
-_SEPARATED: Final = re.compile(
-    r"^\s*(?P<value><not \w+>|\d+(?:[.,]\d+)?)(?P<sep>[^\w\s.<%-]|\s)(?P<unit>[A-Za-z%/]*)(?P=sep)"
-    rf"(?P<event>{_EVENT})(?:(?P=sep)(?P<rest>.*))?$"
+_INTERVAL: Final = re.compile(
+    r'^[ \t]*\d+[.,]\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE
 )
+_PER_CPU: Final = re.compile(
+    r"^(?:CPU\d+|S\d+(?:-[A-Z]+\d+)*|N\d+)[\s,;]"
+    r'|^\{.*"(?:cpu|core|socket|die|cluster|cache|node|thread|cgroup)"\s*:',
+    re.MULTILINE,
+)
+_EVENT: Final = re.compile(r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*")
+# value SEP unit SEP event [SEP error%] SEP run time SEP running share [SEP metric SEP unit]:
+# the separator is the text between value and unit. perf before 3.17 has no run time and share.
+_SEPARATED: Final = re.compile(
+    r"^\s*(?P<value><not \w+>|-?\d+(?:[.,]\d+)?)(?P<sep>[^\w\s.<%-]{1,3}?|\s)"
+    r"(?P<unit>(?:(?!\d|(?P=sep))\S(?:(?!(?P=sep))\S){0,15})?)(?P=sep)(?P<event>[A-Za-z].{0,300}?)"
+    r"(?:(?P=sep)(?P<error>\d+(?:[.,]\d+)?)%)?"
+    r"(?:(?P=sep)\d{1,20}(?P=sep)(?P<running>\d{1,3}[.,]\d\d)(?:(?P=sep).*)?)?$"
+)
+_OLD_SEPARATORS: Final = ",;|\t"
+_NUMBER: Final = re.compile(r"\s*(?:<not \w+>|-?\d++(?:[.,]\d++)?+)")
 _GROUP: Final = "'\u2019\u00a0\u202f "
-_UNIT: Final = r"msec|usec|nsec|ns|us|ms|Joules|Bytes|[KMG]iB|%"
+_HEADING: Final = re.compile(
+    r"^[ \t]*Performance counter stats for .*?(?:\((\d{1,6}) runs\))?:[ \t]*$", re.MULTILINE
+)
+_UNITS: Final = frozenset({"msec", "usec", "nsec", "ns", "us", "ms", "Joules", "Bytes", "MiB", "%"})
+# What may stand behind an event: perf's own metric, the error of `-r N`, the running share
+# (`(25.00%)`; `[25.00%]` and `(scaled from 25.00%)` in older versions).
+_RUNNING: Final = re.compile(r"[\[(](?:scaled from)?\s*(\d{1,3}[.,]\d+)%\s*[\])]")
+_STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
+_REST: Final = r"#|\(\s*\+-|[\[(](?:scaled from)?\s*\d+[.,]\d+%|\[\d+ of "
 _TEXT: Final = re.compile(
-    rf"^\s*(?P<value><not \w+>|\d{{1,3}}(?:[{_GROUP}.,]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
-    rf"\s+(?:(?P<unit>{_UNIT})\s+)?(?P<event>{_EVENT})(?P<rest>.*)$"
+    rf"^(?P<indent>\s*)(?P<value><not \w+>"
+    rf"|-?(?:\d{{1,3}}(?:[{_GROUP}.,]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?))"
+    rf"(?P<gap>\s+)(?:(?P<unit>[^\s\d#(\[]\S{{0,15}})\s+)?(?P<event>[A-Za-z]\S*)"
+    rf"(?P<rest>\s+(?:{_REST}).*)?$"
 )
 _SECONDS: Final = re.compile(
     r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds"
-    r" (?P<what>time elapsed|user|sys)(?P<rest>.*)$"
-)
-_STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
-_REPETITIONS: Final = re.compile(
-    r"^[ \t]*Performance counter stats for .*\((\d{1,6}) runs\):[ \t]*$", re.MULTILINE
+    r" (?P<what>time elapsed|user|sys)(?P<rest>(?:\s+\(.*)?)$"
 )
 _JSON_VALUE: Final = re.compile(r'"counter-value"\s*:\s*"([^"]*)"')
 _JSON_FIELD: Final = re.compile(r'"(unit|event)"\s*:\s*"([^"]*)"')
-_JSON_VARIANCE: Final = re.compile(r'"variance"\s*:\s*(\d+(?:[.,]\d+)?)')
-_HYBRID: Final = re.compile(r"cpu_(?:core|atom)/([^/]+)/(\w*)")
+_JSON_NUMBER: Final = re.compile(r'"(variance|pcnt-running)"\s*:\s*(\d+(?:[.,]\d+)?)')
+_HYBRID: Final = re.compile(r"cpu_(?:core|atom|lowpower)/([^/]+)/(\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +70,14 @@ class Count:
     """One event.
 
     `stderr_pct` is perf's number after `+-`: the standard error of the mean in percent of it;
-    None for a single run.
+    None for a single run. `running_pct` is the share of the time in which the event had a counter:
+    below 100 the value is perf's extrapolation from that share.
     """
 
     value: float
     unit: str
     stderr_pct: float | None = None
+    running_pct: float = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +85,15 @@ class _CounterRow:
     event: str
     value: str
     unit: str
-    stderr_pct: str | None
+    stderr_pct: str | None = None
+    running_pct: str | None = None
 
 
 def read_perf_stat(text: str) -> dict[str, Count]:
     """Return counts by perf's event name.
 
-    Events of the halves of a hybrid CPU are summed under one name.
+    The PMUs of a hybrid CPU count one event under one name, if their counts add up to the whole
+    run (`_whole`), else each under its own.
 
     Raises ParseError when there is no perf output in `text`, or a form that can't be read without
     guessing. An empty result means that perf printed events but could count none of them.
@@ -89,17 +110,13 @@ def read_perf_stat(text: str) -> dict[str, Count]:
         )
     if _PER_CPU.search(text):
         raise ParseError(
-            "this is perf stat output by CPU or socket (-A, --per-*); only totals can be read"
+            "this is perf stat output by CPU or socket (-A, --per-*), or by cgroup;"
+            " only totals can be read"
         )
-    rows = list(
-        _rows(
-            [
-                line.rstrip()
-                for line in text.splitlines()
-                if len(line) <= limits.PERF_STAT_LINE_CHARACTERS
-            ]
-        )
-    )
+    lines = [
+        line.rstrip() for line in text.splitlines() if len(line) <= limits.PERF_STAT_LINE_CHARACTERS
+    ]
+    rows = list(_rows(lines))
     if not rows:
         raise ParseError("no perf stat counters found: neither aligned text, -x nor -j output")
     if len(rows) > limits.PERF_STAT_EVENTS:
@@ -114,53 +131,122 @@ def read_repetitions(text: str) -> int | None:
 
     None if the output does not contain it, as with `-x` and `-j`.
     """
-    match = _REPETITIONS.search(text[: limits.PERF_STAT_CHARACTERS])
-    return int(match[1]) if match else None
+    match = _HEADING.search(text[: limits.PERF_STAT_CHARACTERS])
+    return int(match[1]) if match and match[1] else None
 
 
-def _rows(lines: list[str]) -> Iterator[_CounterRow]:
-    if any(line.lstrip().startswith("{") for line in lines):
-        yield from _json_rows(lines)
-    elif any("Performance counter stats for" in line for line in lines):
-        yield from _text_rows(lines)
-    else:
-        rows = list(_separated_rows(lines))
-        yield from rows or _text_rows(lines)
+def _rows(lines: list[str]) -> Iterable[_CounterRow]:
+    if any(line.lstrip().startswith("{") and _JSON_VALUE.search(line) for line in lines):
+        return _json_rows(lines)
+    headings = [number for number, line in enumerate(lines) if _HEADING.match(line)]
+    if len(headings) > 1:
+        raise ParseError(f"{len(headings)} tables of perf stat: only one can be read at a time")
+    if headings:
+        return _table_rows(lines[headings[0] + 1 :])
+    return _separated_rows(lines) or _loose_rows(lines)
 
 
-def _separated_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
+# --- -x SEP ---------------------------------------------------------------------------------------
+
+
+def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
+    rows: list[tuple[re.Match[str], str]] = []
+    others: list[tuple[str, str]] = []
     for line in lines:
         match = _SEPARATED.match(line)
-        if match:
-            first = (match["rest"] or "").split(match["sep"])[0]
-            # With -r, a column with a percent sign follows the event; without it,
-            # the run time does.
-            yield _CounterRow(
-                match["event"],
-                match["value"],
-                match["unit"],
-                first.removesuffix("%") if first.endswith("%") else None,
-            )
+        if match and _EVENT.fullmatch(match["event"]) and _certain(match):
+            rows.append((match, line))
+        elif number := _NUMBER.match(line):
+            others.append((line, line[number.end() :]))
+    separators = {row["sep"] for row, _ in rows}
+    if len(separators) > 1:
+        raise ParseError(f"perf stat's columns have {len(separators)} different separators")
+    # A row without the share beside rows with it was cut: even its event may be half a name.
+    shares = any(row["running"] for row, _ in rows)
+    cut = [line for row, line in rows if shares and not row["running"]]
+    cut += [
+        line
+        for line, rest in others
+        if any(rest.startswith(sep) and rest.count(sep) > 1 for sep in separators)
+    ]
+    if cut:
+        raise ParseError(f"{cut[0].strip()[:80]!r} is no row of perf stat -x that can be read")
+    return [
+        _CounterRow(*row.group("event", "value", "unit", "error", "running")) for row, _ in rows
+    ]
 
 
-def _text_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
+def _certain(row: re.Match[str]) -> bool:
+    """Return whether only perf writes such a row."""
+    own = row["sep"] != "@" or "@" not in row["event"]
+    return own and (row["running"] is not None or row["sep"] in _OLD_SEPARATORS)
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
+    """Return the rows of the table below its heading: counters up to a blank line, then the clock.
+
+    Text around it is somebody's mail.
+    """
+    rows: list[_CounterRow] = []
+    ended = timed = False
     for line in lines:
-        seconds = _SECONDS.match(line)
-        stderr = _STDERR.search(seconds["rest"] if seconds else line)
-        if seconds:
-            name = "seconds-" + seconds["what"].removeprefix("time ")
-            # The clock is never grouped, so its only separator is the decimal sign,
-            # whatever follows it.
-            yield _CounterRow(
-                name, seconds["value"].replace(",", "."), "s", stderr[1] if stderr else None
-            )
+        if not line.strip():
+            ended = ended or bool(rows)
+        elif clock := _SECONDS.match(line):
+            ended = timed = True
+            rows.append(_clock(clock))
+        elif timed:
+            break
+        elif ended:
             continue
-        match = _TEXT.match(line)
-        if match:
-            value = match["value"] if match["value"] in _MISSING else plain_number(match["value"])
-            yield _CounterRow(
-                match["event"], value, match["unit"] or "", stderr[1] if stderr else None
-            )
+        elif row := _text_row(line):
+            rows.append(row)
+        elif _NUMBER.match(line):
+            raise ParseError(f"{line.strip()[:80]!r} is no row of perf stat that can be read")
+        elif rows:
+            # An event's second metric has a line of its own, and what ends the row is behind it.
+            rows[-1] = _noted(rows[-1], line)
+    return rows
+
+
+def _loose_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
+    """Yield rows without a heading: only those that are aligned as perf aligns them."""
+    for line in lines:
+        if clock := _SECONDS.match(line):
+            yield _clock(clock)
+        elif (match := _TEXT.match(line)) and (row := _text_row(line)):
+            aligned = row.unit in _UNITS or (not row.unit and len(match["gap"]) > 1)
+            if len(match["indent"]) > 1 and (aligned or "#" in (match["rest"] or "")):
+                yield row
+
+
+def _text_row(line: str) -> _CounterRow | None:
+    match = _TEXT.match(line)
+    if match is None or not _EVENT.fullmatch(match["event"]):
+        return None
+    value = match["value"] if match["value"] in _MISSING else plain_number(match["value"])
+    return _noted(_CounterRow(match["event"], value, match["unit"] or ""), match["rest"] or "")
+
+
+def _noted(row: _CounterRow, rest: str) -> _CounterRow:
+    error, running = _STDERR.search(rest), _RUNNING.search(rest)
+    return replace(
+        row,
+        stderr_pct=error[1] if error else row.stderr_pct,
+        running_pct=running[1] if running else row.running_pct,
+    )
+
+
+def _clock(seconds: re.Match[str]) -> _CounterRow:
+    # The clock is never grouped, so its only separator is the decimal sign, whatever follows it.
+    name = "seconds-" + seconds["what"].removeprefix("time ")
+    return _noted(_CounterRow(name, seconds["value"].replace(",", "."), "s"), seconds["rest"])
+
+
+# --- -j -------------------------------------------------------------------------------------------
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
@@ -170,12 +256,13 @@ def _json_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
         value, fields = _JSON_VALUE.search(line), dict(_JSON_FIELD.findall(line))
         if value is None or not fields.get("event"):
             continue
-        variance = _JSON_VARIANCE.search(line)
+        numbers = dict(_JSON_NUMBER.findall(line))
         yield _CounterRow(
             _unescape(fields["event"]),
             value[1],
-            fields.get("unit", ""),
-            variance[1] if variance else None,
+            _unescape(fields.get("unit", "")),
+            numbers.get("variance"),
+            numbers.get("pcnt-running"),
         )
 
 
@@ -184,6 +271,9 @@ def _unescape(text: str) -> str:
         return str(json.loads(f'"{text}"'))
     except ValueError:
         return text
+
+
+# --- counts ---------------------------------------------------------------------------------------
 
 
 def plain_number(text: str) -> str:
@@ -208,6 +298,7 @@ def plain_number(text: str) -> str:
 
 def _collect(rows: Iterable[_CounterRow]) -> dict[str, Count]:
     counts: dict[str, Count] = {}
+    halves: dict[str, dict[str, Count | None]] = {}
     seen: set[str] = set()
     for row in rows:
         if row.event in seen:
@@ -216,20 +307,51 @@ def _collect(rows: Iterable[_CounterRow]) -> dict[str, Count]:
                 " only one total of each can be read"
             )
         seen.add(row.event)
-        if row.value.startswith("<"):
-            continue
-        hybrid = _HYBRID.fullmatch(row.event)
-        name = (f"{hybrid[1]}:{hybrid[2]}" if hybrid[2] else hybrid[1]) if hybrid else row.event
-        count = Count(
-            _number(row.value, row.event),
-            row.unit,
-            _number(row.stderr_pct, row.event) if row.stderr_pct else None,
-        )
-        # Two halves have no common standard error that could be derived from theirs alone.
-        counts[name] = (
-            Count(counts[name].value + count.value, count.unit) if name in counts else count
-        )
+        count = None if row.value.startswith("<") else _count(row)
+        if hybrid := _HYBRID.fullmatch(row.event):
+            name = f"{hybrid[1]}:{hybrid[2]}" if hybrid[2] else hybrid[1]
+            halves.setdefault(name, {})[row.event] = count
+        elif count is not None:
+            counts[row.event] = count
+    for name, each in halves.items():
+        whole = _whole(each)
+        if name in seen:
+            raise ParseError(f"perf stat gives {name[:100]!r} beside its PMUs' counts")
+        counts |= {name: whole} if whole else {k: one for k, one in each.items() if one}
     return counts
+
+
+def _whole(halves: Mapping[str, Count | None]) -> Count | None:
+    """Return one count of the PMUs of a hybrid CPU; None if they are not a whole.
+
+    PMUs that counted all the time (`-a`) add up. The counters of a task run while it is on a CPU of
+    their kind, and perf extrapolates each to the whole run: where the shares add up to the run,
+    the counts times their shares do too.
+    """
+    found = [half for half in halves.values() if half is not None]
+    shares = sum(half.running_pct for half in found)
+    if len(halves) < 2 or not found:
+        return None
+    if all(half.running_pct == 100 for half in found) and len(found) == len(halves):
+        return Count(sum(half.value for half in found), found[0].unit)
+    if not 99 <= shares <= 101:
+        return None
+    # Two halves have no common standard error that could be derived from theirs alone.
+    value = sum(half.value * half.running_pct / 100 for half in found)
+    if all(half.value.is_integer() for half in found):
+        value = float(round(value))
+    error = found[0].stderr_pct if len(found) == 1 else None
+    return Count(value, found[0].unit, error, min(shares, 100.0))
+
+
+def _count(row: _CounterRow) -> Count:
+    error, running = row.stderr_pct, row.running_pct
+    return Count(
+        _number(row.value, row.event),
+        row.unit,
+        _number(error, row.event) if error else None,
+        _number(running, row.event) if running else 100.0,
+    )
 
 
 def _number(text: str, event: str) -> float:

@@ -188,15 +188,22 @@ def node_meminfo(lines: Iterable[str]) -> Snapshot:
 
 # --- which keys of vmstat are gauges --------------------------------------------------------------
 
-# The nr_ names that are counters; all others are gauges.
-_GROWING: Final = (
-    "nr_dirtied",
-    "nr_written",
-    "nr_throttled_written",
-    "nr_vmscan_",
-    "nr_foll_pin_",
-    "nr_promote",
-    "nr_demote",
+# What the kernel only adds to, although it is called like a number of pages: events of pages
+# (node_stat_item) and of the TLB (vm_event_item, all of which are counters).
+_GROWING: Final = frozenset(
+    {
+        "nr_dirtied",
+        "nr_written",
+        "nr_throttled_written",
+        "nr_vmscan_write",
+        "nr_vmscan_immediate_reclaim",
+        "nr_foll_pin_acquired",
+        "nr_foll_pin_released",
+        "nr_tlb_remote_flush",
+        "nr_tlb_remote_flush_received",
+        "nr_tlb_local_flush_all",
+        "nr_tlb_local_flush_one",
+    }
 )
 
 
@@ -205,7 +212,7 @@ def is_vmstat_gauge(key: str) -> bool:
     counter.
     """
     name = key.rpartition(".")[2]
-    return name == "workingset_nodes" or (name.startswith("nr_") and not name.startswith(_GROWING))
+    return name == "workingset_nodes" or (name.startswith("nr_") and name not in _GROWING)
 
 
 def vmstat(snapshots: Sequence[Snapshot]) -> dict[str, float]:

@@ -108,7 +108,10 @@ def _notes_on_locks(sampled: bool, timed: bool, measured: bool) -> Iterable[str]
             " and LRU locks are identified by their callers."
         )
     if measured and not sampled and not timed:
-        yield "Locks: not recorded by any run (needs a kernel configuration with tracing)."
+        yield (
+            "Locks: not recorded by any run (needs a kernel configuration with tracing, and"
+            " more than one CPU)."
+        )
 
 
 def _buddyinfo(sources: ColumnSources) -> Columns:

@@ -1,0 +1,183 @@
+"""What programs print when they were cut, starved, ended or watched by another perf than ours:
+read rightly or refused, never plausible and wrong. The inputs are in `raw_output/<program>/`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading import snapshots
+from swingbot_jobs.reading.parse import parse_file, parse_run
+from swingbot_jobs.reading.perf_stat import read_perf_stat
+from swingbot_jobs.reading.result import ParseError
+
+INPUTS = Path(__file__).parent / "raw_output"
+PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
+OF_THE_MAIL = {"task-clock": 9123.45, "cycles": 2345678901, "seconds-elapsed": 4.7712}
+
+READ: dict[str, dict[str, float]] = {
+    # Each PMU extrapolates the part that ran on its CPUs to the whole run.
+    "perf-stat/hybrid.csv": {"cycles": 602612958},
+    "perf-stat/hybrid.txt": {"cycles": 602612958, "seconds-elapsed": 1.000123456},
+    "perf-stat/hybrid-half.csv": {"instructions:u": 1500000000},
+    "perf-stat/hybrid-mostly-core.txt": {
+        "cycles": 7434374950,
+        "task-clock": 6084.32,
+        "seconds-elapsed": 30.001234567,
+    },
+    "perf-stat/hybrid-short.csv": {"cycles:u": 5000000},
+    "perf-stat/hybrid-system.csv": {"cycles": 837163746},
+    "perf-stat/hybrid-shared.csv": {"cpu_core/cycles/": 1e9, "cpu_atom/cycles/": 5e8},
+    "perf-stat/at.txt": {"cycles": 1234567},
+    "perf-stat/at-runs.txt": {"cpu-clock": 0.34},
+    "perf-stat/colon.txt": {"cycles": 1234567},
+    "perf-stat/colons.txt": {"cycles": 1234567},
+    "perf-stat/colon-modifier.txt": {"page-faults:u": 46, "sched:sched_switch": 7},
+    "perf-stat/mail.txt": OF_THE_MAIL,
+    "perf-stat/mail-event.txt": OF_THE_MAIL,
+    "perf-stat/mail-wrapped.txt": OF_THE_MAIL,
+    "perf-stat/mail-csv.txt": {"task-clock": 3413.28, "context-switches": 8961},
+    "perf-stat/multiplexed.csv": {"cycles": 1419380, "page-faults": 5000},
+    "perf-stat/json-multiplexed.txt": {"cycles": 1419380, "fan1": 2400},
+    "perf-stat/old-shares.txt": {
+        "cycles": 829399813448,
+        "instructions": 580664691740,
+        "seconds-elapsed": 20.705679994,
+    },
+    "perf-stat/hwmon.csv": {"temp1": 45.5, "fan1": 2400, "cycles": 9876543210},
+    "perf-stat/hwmon.txt": {
+        "temp1": 45.5,
+        "fan1": 2400,
+        "fan2": 2390,
+        "cycles": 9876543210,
+        "seconds-elapsed": 1.000123456,
+    },
+    "perf-stat/runs-second-metric.txt": {
+        "task-clock": 12345.67,
+        "cycles": 31234567890,
+        "instructions": 28866491123,
+        "seconds-elapsed": 1.58038,
+    },
+    "perf-stat/uncore.txt": {
+        "uncore_imc_0/event=0x4,umask=0x3/": 9876,
+        "uncore_imc_1/event=0x4,umask=0x3/": 1234,
+    },
+    "will-it-scale/processes-only.csv": {
+        "per_process_ops": 1217283,
+        "workload": 6034567,
+        "scalability": 0.972001,
+        "1.processes": 1234567,
+        "1.processes_idle": 97.92,
+        "1.linear": 1234567,
+        "4.processes": 4800000,
+        "4.processes_idle": 91.66,
+        "4.linear": 4938268,
+    },
+}
+
+REFUSED = {
+    "perf-stat/json-socket.txt": "by CPU or socket",
+    "perf-stat/json-one-socket.txt": "by CPU or socket",
+    "perf-stat/cpu.txt": "by CPU or socket",
+    "perf-stat/cgroup.txt": "no perf stat counters",
+    "perf-stat/one-cgroup.txt": "no perf stat counters",
+    "perf-stat/thread.txt": "no perf stat counters",
+    "perf-stat/cut.csv": "'5000,,page-faults,1399030,100.' is no row",
+    "perf-stat/two-tables.txt": "2 tables",
+    "netperf/zero.txt": "netperf moved nothing in 64 s: 1 of 1",
+    "netperf/one-of-two-zero.txt": "netperf moved nothing in 64 s: 1 of 2",
+    "netperf/cut-row.txt": "1 of 2 netperf instances",
+    "netperf/cut-number.txt": "no netperf instance printed a result",
+    "netperf/udp-no-receiver.txt": "0 of 1 netperf receivers",
+    "netperf/udp-nothing-arrived.txt": "netperf moved nothing",
+    "hackbench/signal.txt": "ended by a signal: signaling 80 worker threads to terminate",
+    "hackbench/cut-iteration.txt": "1 of 2 hackbench iterations",
+    "hackbench/cut-number.txt": "ends within a line",
+    "will-it-scale/cut.csv": "row of 4 tasks is incomplete",
+    "will-it-scale/cut-after-tasks.csv": "row of 4 tasks is incomplete",
+    "will-it-scale/cut-linear.csv": "was cut",
+    "will-it-scale/zero-row.csv": "nothing of will-it-scale ran with 8 tasks",
+    "will-it-scale/zero-mode.csv": "no thread of will-it-scale ran with 4 tasks",
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_input_gives_its_right_values(name: str) -> None:
+    program = name.partition("/")[0]
+    samples = parse_file(program, INPUTS / name, PROGRAMS)["samples"]
+    assert samples == {
+        f"{program}.{metric}": [pytest.approx(value, rel=1e-12)]
+        for metric, value in READ[name].items()
+    }
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_not_be_known_is_refused(name: str) -> None:
+    with pytest.raises(ParseError, match=REFUSED[name]):
+        parse_file(name.partition("/")[0], INPUTS / name, PROGRAMS)
+
+
+def test_every_input_has_an_answer() -> None:
+    found = {str(path.relative_to(INPUTS)) for path in INPUTS.rglob("*.*")}
+    assert found == READ.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        ("hybrid-mostly-core.txt", {"cycles": 99.73}),
+        ("hybrid-shared.csv", {"cpu_core/cycles/": 83.0, "cpu_atom/cycles/": 83.0}),
+        ("multiplexed.csv", {"cycles": 10.0}),
+        ("json-multiplexed.txt", {"cycles": 25.0}),
+        ("old-shares.txt", {"cycles": 83.33, "instructions": 66.7}),
+        ("runs-second-metric.txt", {"instructions": 83.3}),
+        ("mail-wrapped.txt", {"cycles": 24.97}),
+        ("at.txt", {}),
+    ],
+)
+def test_the_share_of_an_extrapolated_count_is_read(name: str, shares: dict[str, float]) -> None:
+    counts = read_perf_stat((INPUTS / "perf-stat" / name).read_text())
+    assert shares == {
+        event: pytest.approx(count.running_pct)
+        for event, count in counts.items()
+        if count.running_pct < 100
+    }
+
+
+def test_the_error_of_repeated_runs_is_read_wherever_perf_prints_it() -> None:
+    counts = read_perf_stat((INPUTS / "perf-stat" / "runs-second-metric.txt").read_text())
+    assert {event: count.stderr_pct for event, count in counts.items()} == {
+        "task-clock": 0.30,
+        "cycles": 0.28,
+        "instructions": 0.11,
+        "seconds-elapsed": 0.30,
+    }
+
+
+def test_a_netperf_that_ended_early_is_no_run() -> None:
+    text = (INPUTS / "netperf" / "zero.txt").read_text().replace("   0.00", "9410.11")
+    assert parse_run("netperf", {"stdout": text}, {"runtime": "64"}, PROGRAMS)
+    with pytest.raises(ParseError, match="netperf ran for 64 of 300 s"):
+        parse_run("netperf", {"stdout": text}, {"runtime": "300"}, PROGRAMS)
+
+
+def test_a_hackbench_that_only_its_errors_call_ended_is_no_run() -> None:
+    text = (INPUTS / "hackbench" / "cut-iteration.txt").read_text().partition("Running")[2]
+    whole = {"stdout": "Running" + text.partition("Running")[0]}
+    assert parse_run("hackbench", whole, {}, PROGRAMS)
+    with pytest.raises(ParseError, match="ended by a signal"):
+        parse_run("hackbench", whole | {"stderr": "longjmp'ed out, reaping\n"}, {}, PROGRAMS)
+
+
+def test_what_the_kernel_only_adds_to_is_a_counter_whatever_it_is_called() -> None:
+    counters = [
+        *("nr_dirtied", "nr_written", "nr_vmscan_write", "nr_foll_pin_acquired"),
+        *("nr_tlb_remote_flush", "nr_tlb_local_flush_all", "node0.nr_tlb_local_flush_one"),
+        *("pgpromote_success", "numa_hit", "vma_lock_miss", "workingset_refault_anon"),
+    ]
+    gauges = ["nr_free_pages", "nr_hugetlb", "nr_dirty_threshold", "workingset_nodes"]
+    assert not [name for name in counters if snapshots.is_vmstat_gauge(name)]
+    assert all(snapshots.is_vmstat_gauge(name) for name in gauges)
