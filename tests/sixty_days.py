@@ -18,6 +18,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from swingbot.core.model.noise import NoiseRecord, Spread
+from swingbot_jobs import codec
 from tests import builders as make
 from tests.tables import an_experiment
 
@@ -431,7 +432,7 @@ def _lab(conn: sa.Connection, past: Past, end: datetime) -> None:
             "testbox": name,
             "unit_job": make.UNIT_JOB,
             "metric": make.METRIC,
-            "detail": record.to_json(),
+            "detail": codec.plain(record),
             "through": through,
             "at": end - HOUR,
         }

@@ -22,6 +22,7 @@ from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import Git, RequestError
 from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.tick import tick
+from swingbot_jobs import codec
 from tests.contract.store import world
 from tests.fakelinux import FakeCommit
 from tests.fakes.loop import JOB, METRIC, plain
@@ -70,7 +71,7 @@ def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(
         learnt = [seen for seen in tx.bisections.observations(1) if seen.key in history]
     assert {k for _, k in history} == set(range(proof.first_k, proof.first_k + proof.boots))
     assert len(learnt) == 2 * proof.boots
-    noise = brain.bisection().terms.to_json()["noise"]  # that it began with
+    noise = codec.plain(brain.bisection().terms)["noise"]  # that it began with
     assert set(noise) >= {"sd_run", "sd_boot", "sd_layout", "certainty"}
 
 

@@ -15,6 +15,7 @@ from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import NoisePrior, NoiseRecord, PastBoot
 from swingbot.core.plan.noise import estimate, noise_prior
 from swingbot.core.stats.boot_modes import boot_modes
+from swingbot_jobs import codec
 from tests.simulate import SimulatedBench, a_state, bisect_to_the_end, known_noise
 
 
@@ -52,16 +53,16 @@ def test_a_noise_record_knows_modes_and_the_spread_within_them() -> None:
     assert record.mode_apart == pytest.approx(-0.2, rel=0.1)
     assert record.mode_boot.sd == pytest.approx(0.01, rel=0.3)
     assert record.boot_mean.sd > 0.05  # what comparisons lean on: both modes
-    assert NoiseRecord.from_json(record.to_json()) == record
+    assert codec.typed(NoiseRecord, codec.plain(record)) == record
     prior = noise_prior(record, paired=False)
     assert (prior.mode_share, prior.mode_apart) == (record.mode_share, record.mode_apart)
-    assert BisectionTerms.from_json(BisectionTerms(noise=prior).to_json()).noise == prior
+    assert codec.typed(BisectionTerms, codec.plain(BisectionTerms(noise=prior))).noise == prior
     assert math.hypot(prior.sd_run, prior.sd_boot) < 0.03
     assert noise_prior(record, paired=True).mode_apart == 0.0
 
 
 def test_noise_without_modes_is_stored_as_it_was() -> None:
-    assert "mode_share" not in NoisePrior().to_json()
+    assert "mode_share" not in codec.plain(NoisePrior())
 
 
 @pytest.mark.parametrize("modes_known", [True, False])

@@ -13,6 +13,7 @@ from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.mails.followup import FollowUp, follow_up
 from swingbot.core.report.report_facts import ReportFacts
+from swingbot_jobs.codec import typed
 from tests.golden.compared import COMPARED, compared_text
 
 REPORTS = Path(__file__).parent / "report"
@@ -33,7 +34,7 @@ def report_facts(document: Path) -> ReportFacts:
             }
             for n in range(1, rows["times"] + 1)
         ]
-    return ReportFacts.from_json(facts)
+    return typed(ReportFacts, facts)
 
 
 def report_text(document: Path) -> str:
@@ -43,9 +44,7 @@ def report_text(document: Path) -> str:
 
 def follow_up_text(document: Path) -> str:
     """The same of a short mail in the thread of a first one."""
-    return _text(
-        follow_up(FollowUp.from_json(yaml.safe_load(document.read_text(encoding="utf-8"))))
-    )
+    return _text(follow_up(typed(FollowUp, yaml.safe_load(document.read_text(encoding="utf-8")))))
 
 
 def alert_text(document: Path) -> str:

@@ -11,6 +11,7 @@ from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot.core.plan.aliases import aliases_of_boots, with_aliases
 from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import sheet_of_table
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_run
@@ -134,5 +135,5 @@ def test_one_boot_that_contradicts_the_declaration_keeps_both_records() -> None:
 
 def test_a_noise_record_names_its_original_and_has_no_key_without_one() -> None:
     record = NoiseRecord(alias_of="hackbench.throughput")
-    assert NoiseRecord.from_json(json.loads(json.dumps(record.to_json()))) == record
-    assert "alias_of" not in NoiseRecord().to_json()
+    assert codec.typed(NoiseRecord, json.loads(json.dumps(codec.plain(record)))) == record
+    assert "alias_of" not in codec.plain(NoiseRecord())

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from swingbot.core.model.comparison_row import BadRow, ComparisonRow, row_of
+from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.rules import rule_for
+from swingbot_jobs.codec import BadDocument
 
 VERDICT_KEYS = [
     *("class", "better", "base", "head", "change_pct", "interval_pct", "verdict", "reason"),
@@ -84,12 +85,12 @@ def test_a_row_that_compared_nothing_claims_no_test() -> None:
 
 @pytest.mark.parametrize("key", ["testbox", "metric", "base", "change_pct", "verdict"])
 def test_a_row_without_a_key_that_every_row_had_is_refused_by_name(key: str) -> None:
-    with pytest.raises(BadRow, match=repr(key)):
+    with pytest.raises(BadDocument, match=f"row.{key}: is missing"):
         ComparisonRow.from_json({name: value for name, value in OLD.items() if name != key})
 
 
 def test_a_verdict_that_nobody_gives_is_refused() -> None:
-    with pytest.raises(BadRow, match="'awful'"):
+    with pytest.raises(BadDocument, match="row.verdict: 'awful' is not one of"):
         ComparisonRow.from_json(OLD | {"verdict": "awful"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -12,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, PostedMail
-from swingbot.core.report.json_reader import BadFacts
-from swingbot.core.report.mails.followup import KINDS, FollowUp, follow_up
+from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.report.report_facts import Commit
 from swingbot.core.text import plain
+from swingbot_jobs import codec
+from swingbot_jobs.codec import BadDocument, typed
 from tests.golden.remake import FOLLOW_UPS, follow_up_text, text_of
 from tests.unit.test_report import HOSTILE, QUICK, ROW, a_row
 
@@ -23,7 +25,7 @@ DOCUMENTS = sorted(FOLLOW_UPS.glob("*.in.yaml"))
 COMMIT = st.builds(Commit, sha=HOSTILE, subject=HOSTILE, author=HOSTILE)
 ANY = st.builds(
     FollowUp,
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(get_args(Kind)),
     report=HOSTILE,
     first=st.builds(
         PostedMail,
@@ -53,7 +55,7 @@ def test_a_short_mail_reads_as_its_golden(document: Path) -> None:
 def test_each_kind_of_short_mail_has_a_golden() -> None:
     assert {
         yaml.safe_load(document.read_text(encoding="utf-8"))["kind"] for document in DOCUMENTS
-    } == set(KINDS)
+    } == set(get_args(Kind))
     assert {text_of(document) for document in DOCUMENTS} == set(FOLLOW_UPS.glob("*.txt"))
 
 
@@ -77,10 +79,10 @@ def the_follow_up(kind: str = "still", **changes: object) -> FollowUp:
         "row": a_row(),
         "contact": "Otto",
     }
-    return FollowUp(**(given | changes))  # type: ignore[arg-type]  # kinds are checked by from_json
+    return FollowUp(**(given | changes))  # type: ignore[arg-type]  # kinds are checked by the codec
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_short_mail_answers_our_first_one_in_its_thread(kind: str) -> None:
     made = follow_up(the_follow_up(kind))
     assert made.subject == "Re: [t:b] x"
@@ -110,12 +112,12 @@ def test_whatever_the_facts_hold_a_short_mail_is_narrow_and_of_printable_lines(
 @QUICK
 @given(ANY)
 def test_a_follow_up_survives_json(facts: FollowUp) -> None:
-    assert FollowUp.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    assert typed(FollowUp, json.loads(json.dumps(codec.plain(facts)))) == facts
 
 
 def test_a_follow_up_to_nothing_or_of_no_kind_is_refused() -> None:
-    good = the_follow_up().to_json()
-    with pytest.raises(BadFacts, match=r"follow-up.kind: 'answer' is not one of"):
-        FollowUp.from_json({**good, "kind": "answer"})
-    with pytest.raises(BadFacts, match=r"must refer to a first mail"):
-        FollowUp.from_json({**good, "first": None})
+    good = codec.plain(the_follow_up())
+    with pytest.raises(BadDocument, match=r"follow-up.kind: 'answer' is not one of"):
+        typed(FollowUp, {**good, "kind": "answer"}, "follow-up")
+    with pytest.raises(BadDocument, match=r"follow-up.first: None is not a mapping"):
+        typed(FollowUp, {**good, "first": None}, "follow-up")

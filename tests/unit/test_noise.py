@@ -13,6 +13,7 @@ import pytest
 from swingbot.core.model.noise import EMULATED, NOISY, NoiseRecord, PastBoot, Spread
 from swingbot.core.plan.noise import estimate, noise_prior, pair_prior, sd_at_most
 from swingbot.core.stats.evidence import UNKNOWN
+from swingbot_jobs import codec
 
 
 def past(
@@ -226,7 +227,7 @@ def test_a_little_known_spread_leans_on_the_guess() -> None:
 
 def test_a_record_survives_json() -> None:
     found = estimate(past(9, run=0.02, boot=0.01, layouts=2))
-    assert NoiseRecord.from_json(found.to_json()) == found
+    assert codec.typed(NoiseRecord, codec.plain(found)) == found
 
 
 def test_a_record_limits_the_spread_of_boots_once_it_has_enough_of_them() -> None:

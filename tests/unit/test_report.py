@@ -8,7 +8,7 @@ import shlex
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -17,17 +17,18 @@ from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, PostedMail
 from swingbot.core.model.comparison_row import ComparisonRow, Side
-from swingbot.core.proof.clues import CLUE_KINDS, Clue
-from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.model.statuses import GateAnswer
+from swingbot.core.proof.clues import Clue, ClueKind
 from swingbot.core.report.mails.first import mail, subsystem
 from swingbot.core.report.report_facts import (
-    GATE_STATUSES,
     BisectionSummary,
     Commit,
     Gate,
     ReportFacts,
 )
 from swingbot.core.text import numbers, plain
+from swingbot_jobs import codec
+from swingbot_jobs.codec import BadDocument, typed
 from tests.amount import examples
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 
@@ -117,9 +118,9 @@ def test_a_level_that_is_no_plain_mean_is_named() -> None:
         named.split()
     )
     assert "levels" not in mail(the_facts()).body
-    of_before = the_facts().to_json()
+    of_before = codec.plain(the_facts())
     del of_before["headline"]["level"]  # as drafted by a version that had no such key
-    assert ReportFacts.from_json(of_before) == the_facts()
+    assert typed(ReportFacts, of_before) == the_facts()
 
 
 def test_a_lower_latency_is_better_and_a_lower_throughput_is_worse() -> None:
@@ -338,13 +339,12 @@ def test_a_commit_without_author_says_so() -> None:
     )
 
 
-def test_reports_of_before_are_read_with_defaults() -> None:
-    document = the_facts().to_json()
+def test_missing_optional_keys_are_read_with_defaults() -> None:
+    document = codec.plain(the_facts())
     for key in ("gates", "clues", "boots", "posted", "merged", "closes", "regzbot"):
         del document[key]
-    for side in ("base", "head"):
-        del document["headline"][side]["values"]
-    assert ReportFacts.from_json(document) == the_facts()
+    assert not {"values"} & (document["headline"]["base"] | document["headline"]["head"]).keys()
+    assert typed(ReportFacts, document) == the_facts()
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ ROW = st.builds(
 GATE = st.builds(
     Gate,
     name=st.one_of(HOSTILE, st.just("executed")),
-    status=st.sampled_from(GATE_STATUSES),
+    status=st.sampled_from(get_args(GateAnswer)),
     reason=HOSTILE,
 )
 FACTS = st.builds(
@@ -438,7 +438,8 @@ FACTS = st.builds(
     contact=HOSTILE,
     gates=st.lists(GATE, max_size=12).map(tuple),
     clues=st.lists(
-        st.builds(Clue, kind=st.sampled_from(CLUE_KINDS), name=HOSTILE, words=HOSTILE), max_size=8
+        st.builds(Clue, kind=st.sampled_from(get_args(ClueKind)), name=HOSTILE, words=HOSTILE),
+        max_size=8,
     ).map(tuple),
     boots=st.dictionaries(HOSTILE, st.lists(HOSTILE, max_size=30).map(tuple), max_size=3),
     posted=st.one_of(
@@ -482,12 +483,12 @@ def _is_of_a_command(line: str, facts: ReportFacts) -> bool:
 @QUICK
 @given(FACTS)
 def test_facts_survive_json(facts: ReportFacts) -> None:
-    assert ReportFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    assert typed(ReportFacts, json.loads(json.dumps(codec.plain(facts)))) == facts
 
 
 def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
     good = yaml.safe_load((REPORTS / "one_metric.in.yaml").read_text(encoding="utf-8"))
-    assert ReportFacts.from_json(good) == report_facts(REPORTS / "one_metric.in.yaml")
+    assert typed(ReportFacts, good, "report") == report_facts(REPORTS / "one_metric.in.yaml")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"colour": "red"}, "report: unknown key 'colour'"),
         ({"kconfig": None}, "report.kconfig: None is not a string"),
@@ -500,21 +501,21 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
             {"headline": {**good["headline"], "change_pct": float("nan")}},
             "headline.change_pct: nan is not a finite number",
         ),
-        ({"rows": [3]}, r"rows\[0\]: is not a mapping"),
+        ({"rows": [3]}, r"rows\[0\]: 3 is not a mapping"),
         (
             {"gates": [{"name": "tip", "status": "maybe", "reason": ""}]},
-            "gates.status: 'maybe' is not one of pass, fail, not run",
+            r"gates\[0\].status: 'maybe' is not one of pass, fail, not run",
         ),
         ({"merged": "yes"}, "report.merged: 'yes' is not true or false"),
-        ({"boots": {"parent": "x1"}}, "boots.parent: is not a list of strings"),
+        ({"boots": {"parent": "x1"}}, "boots.parent: 'x1' is not a list"),
         ({"bisection": {**good["bisection"], "boots": -1}}, "bisection.boots: -1 is not a count"),
     ]
     for change, message in wrong:
-        with pytest.raises(BadFacts, match=message):
-            ReportFacts.from_json({**good, **change})
+        with pytest.raises(BadDocument, match=message):
+            typed(ReportFacts, {**good, **change}, "report")
     del good["contact"]
-    with pytest.raises(BadFacts, match=r"report.contact: is missing"):
-        ReportFacts.from_json(good)
+    with pytest.raises(BadDocument, match=r"report.contact: is missing"):
+        typed(ReportFacts, good, "report")
 
 
 @QUICK
@@ -562,5 +563,5 @@ def test_a_change_of_the_spread_is_claimed_as_one_and_survives_the_draft() -> No
     assert made.subject.endswith(f"{row.metric} 3.1 times the spread between boots")
     assert "around the same mean as with its parent:" in " ".join(made.body.split())
     assert "NOT confirmed" not in made.body
-    assert ReportFacts.from_json(the_facts(headline=row).to_json()).headline.spread_ratio == 3.06
-    assert "spread_ratio" not in the_facts().to_json()["headline"]
+    assert typed(ReportFacts, codec.plain(the_facts(headline=row))).headline.spread_ratio == 3.06
+    assert "spread_ratio" not in codec.plain(the_facts())["headline"]

@@ -18,6 +18,7 @@ from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot.core.plan.relevance import hinted
 from swingbot.service.ports.bisections import BisectionLife, BisectionPoint
 from swingbot_db.store.rows import Rows, iso_time, records
+from swingbot_jobs import codec
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, terms, status"
 
@@ -37,7 +38,7 @@ class Bisections(Rows):
             spec=new.spec,
             job=new.unit_job,
             metric=new.metric,
-            terms=json.dumps(new.terms.to_json()),
+            terms=json.dumps(codec.plain(new.terms)),
             key=new.request_key,
         )
         if number is None:
@@ -247,4 +248,5 @@ class Bisections(Rows):
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:
     """A row of `BISECTION`."""
-    return Bisection(**{**row, "terms": BisectionTerms.from_json(row["terms"])})
+    terms = codec.typed(BisectionTerms, row["terms"], "terms", ignore_unknown=True)
+    return Bisection(**{**row, "terms": terms})

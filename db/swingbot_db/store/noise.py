@@ -9,6 +9,7 @@ from typing import Final
 from swingbot.core.model.noise import NoiseRecord, PastBoot
 from swingbot.service.ports.noise import MeasuredBoots
 from swingbot_db.store.rows import Rows
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 
 # Maximum number of boots in a record: months of a busy testbox, and a second of computing.
@@ -110,7 +111,7 @@ class Noise(Rows):
             testbox=testbox,
             job=unit_job,
             metric=metric,
-            detail=json.dumps(record.to_json()),
+            detail=json.dumps(codec.plain(record)),
             through=through,
         )
 
@@ -122,4 +123,4 @@ class Noise(Rows):
             job=unit_job,
             metric=metric,
         )
-        return NoiseRecord.from_json(detail) if detail is not None else None
+        return codec.typed(NoiseRecord, detail, "noise") if detail is not None else None

@@ -20,6 +20,7 @@ from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering
 from swingbot.service.ports import RequestError
 from swingbot_db import read
+from swingbot_jobs import codec
 
 why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the log.")
 undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
@@ -263,7 +264,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
         facts = {"action": it.action}
     else:
         lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit)
-        facts = journal.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
+        facts = codec.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
     if json_:
         say_json({"id": id_, "text": lines, **facts})
     else:

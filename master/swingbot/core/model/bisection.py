@@ -6,12 +6,11 @@ fields. Points are numbered from 0, the good end of the range; the last is the b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import Phase
+from swingbot_jobs.codec import Sparse
 from swingbot_jobs.language.program import Better
 
 
@@ -66,33 +65,9 @@ class BisectionTerms:
     unit: str | None = None  # of the metric
     better: Better | None = None  # None: a change has no good direction
     # Noise expected at the beginning; it does not follow later noise records. None: not recorded.
-    noise: NoisePrior | None = None
-    testboxes: tuple[str, ...] = ()  # the group that shares its boots; empty: only its testbox
-    max_boots: int | None = None  # in total, and of either end; None: the settings apply
-    max_end_boots: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form; missing values are left out, except unit and direction."""
-        known: dict[str, Any] = {"unit": self.unit, "better": self.better}
-        if self.noise is not None:
-            known["noise"] = self.noise.to_json()
-        if self.testboxes:
-            known["testboxes"] = list(self.testboxes)
-        limits = {"max_boots": self.max_boots, "max_end_boots": self.max_end_boots}
-        return known | {name: boots for name, boots in limits.items() if boots is not None}
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> BisectionTerms:
-        """Read the output of `to_json`; missing and unknown keys are accepted.
-
-        Raises TypeError for malformed noise.
-        """
-        noise = given.get("noise")
-        return cls(
-            unit=given.get("unit"),
-            better=given.get("better"),
-            noise=NoisePrior(**noise) if noise else None,
-            testboxes=tuple(given.get("testboxes", ())),
-            max_boots=given.get("max_boots"),
-            max_end_boots=given.get("max_end_boots"),
-        )
+    noise: Sparse[NoisePrior | None] = None
+    testboxes: Sparse[
+        tuple[str, ...]
+    ] = ()  # the group that shares its boots; empty: only its testbox
+    max_boots: Sparse[int | None] = None  # in total, and of either end; None: the settings apply
+    max_end_boots: Sparse[int | None] = None

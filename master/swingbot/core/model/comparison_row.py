@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from swingbot.core.model.statuses import Reference
+from swingbot_jobs import codec
+from swingbot_jobs.codec import Count, Hidden, Named, Required, Sparse
 from swingbot_jobs.language.program import Better
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
@@ -15,43 +17,21 @@ VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 CHANGED: Final[tuple[Verdict, ...]] = ("worse", "better", "changed")  # verdicts of a change
 Key = tuple[str, str, str]  # testbox, unit job, metric
 Bounds = tuple[float, float]  # low and high end of a 95 % interval
-
-
-class BadRow(ValueError):
-    """A JSON document is not a comparison row; the message names the key."""
+_NAMES: Final = frozenset(
+    ("unit_job", "testbox", "label", "metric", "unit", "problems", "headline", "alias_of")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One kernel's half of a row, in the metric's unit."""
 
-    boots: int
-    runs: int
+    boots: Count
+    runs: Count
     mean: float | None  # of boot means, or the level named by `ComparisonRow.level`
     stddev: float | None  # between boots, of their means or medians; None with one boot
     stddev_within: float | None = None  # of one run, pooled; None where no boot has two runs
-    values: tuple[float, ...] = ()  # of each run, by boot, if a table needs them
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON without `values`, as the samples are stored separately."""
-        return {
-            "boots": self.boots,
-            "runs": self.runs,
-            "mean": self.mean,
-            "stddev": self.stddev,
-            "stddev_within": self.stddev_within,
-        }
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Side:
-        """Raises BadRow."""
-        return cls(
-            boots=_taken(given, "boots"),
-            runs=_taken(given, "runs"),
-            mean=_taken(given, "mean"),
-            stddev=_taken(given, "stddev"),
-            stddev_within=given.get("stddev_within"),
-        )
+    values: Sparse[tuple[float, ...]] = ()  # of each run, by boot, if a table needs them
 
 
 NO_BOOTS: Final = Side(boots=0, runs=0, mean=None, stddev=None)
@@ -72,46 +52,47 @@ class ComparisonRow:
     `compare` fills in the numbers, its caller the names. Missing values are None, never 0.
     """
 
-    # Identity of the row in a comparison; empty for numbers typed in by a person
-    testbox: str = ""
-    unit_job: str = ""
-    metric: str = ""
-    alias_of: str | None = None  # metric of the same part with the same number: meta.yaml
-    spec: str = ""  # sha256 of the boot spec; set by the database
-    # The arm, its reference and the rule that selects the reference; set by the database
-    arm: int = 1
-    reference: int = 0
-    against: Reference = "first"
-    # Description of metric and testbox for the reader
-    label: str = ""  # what the numbers of an emulated testbox are worth; empty for a real machine
-    unit: str = ""
-    sentence: str = ""  # meaning of the metric; for mails only
+    # Measurements, in the order of the document
+    klass: Annotated[str | None, Named("class")] = None  # None where it is not known
     better: Better | None  # None: neither direction is better
-    klass: str | None = None  # `class` in JSON; None where it is not known
-    headline: bool = False  # first metric of its program; only these can become swings
-    min_effect_pct: float | None = None  # smallest change that matters; points for a share
-    # Measurements
     base: Side
     head: Side
     change_pct: float | None  # 100 * (head.mean / base.mean - 1)
     interval_pct: Bounds | None  # of the change (Rule.interval_alpha)
-    points: Points | None = None  # shares only
-    level: str | None = None  # kind of the means; None: plain means of boot means
     verdict: Verdict
     reason: str | None = None  # for unclear, invalid and same; a note for the others
+    level: str | None = None  # kind of the means; None: plain means of boot means
+    min_effect_pct: float | None = None  # smallest change that matters; points for a share
     margin_pct: float | None = None  # larger changes are excluded at the rule's alpha
     more_boots: int | None = None  # per side; number that would settle an unclear row
     paired: bool | None = None  # boot k against boot k; None: nothing was compared
     p: float | None = None  # two-sided, of "no effect"
-    spread_ratio: float | None = (
-        None  # head's spread between boots over base's, if they differ significantly
-    )
-    attributed_to: str | None = None  # the commit between reference and row, if it is only one
+    # head's spread between boots over base's, if they differ significantly
+    spread_ratio: Sparse[float | None] = None
+    points: Sparse[Points | None] = None  # shares only
+    # Identity and description of the row in a comparison; empty for numbers typed in by a person
+    unit_job: Required[str] = ""
+    testbox: Required[str] = ""
+    label: str = ""  # what the numbers of an emulated testbox are worth; empty for a real machine
+    metric: Required[str] = ""
+    unit: str = ""
     problems: tuple[str, ...] = ()  # problems of boots and runs
+    headline: bool = False  # first metric of its program; only these can become swings
+    # metric of the same part with the same number: meta.yaml
+    alias_of: Sparse[str | None] = None
+    # the commit between reference and row, if it is only one
+    attributed_to: Sparse[str | None] = None
+    sentence: Sparse[str] = ""  # meaning of the metric; for mails only
+    # sha256 of the boot spec; the arm, its reference and the rule that selects the reference:
+    # set by the database
+    spec: Hidden[str] = ""
+    arm: Hidden[int] = 1
+    reference: Hidden[int] = 0
+    against: Hidden[Reference] = "first"
     # Intermediate results on the scale of effects; never stored
-    effect: float | None = None  # log ratio; for differences, over the larger mean magnitude
-    stderr: float | None = None
-    df: float | None = None  # degrees of freedom of `stderr`
+    effect: Hidden[float | None] = None  # log ratio; for differences, over the larger mean
+    stderr: Hidden[float | None] = None
+    df: Hidden[float | None] = None  # degrees of freedom of `stderr`
 
     @property
     def key(self) -> Key:
@@ -139,84 +120,33 @@ class ComparisonRow:
         return math.log1p(self.min_effect_pct / 100.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as it is stored and as scripts read it."""
-        return self.verdict_json() | {
-            "unit_job": self.unit_job,
-            "testbox": self.testbox,
-            "label": self.label,
-            "metric": self.metric,
-            "unit": self.unit,
-            "problems": list(self.problems),
-            "headline": self.headline,
-            **({"alias_of": self.alias_of} if self.alias_of else {}),
-            **({"attributed_to": self.attributed_to} if self.attributed_to else {}),
-        }
+        """Return the row as it is stored and as scripts read it.
+
+        The samples are stored separately. Results of a calculation are left out if there was none.
+        """
+        document = codec.plain(self)
+        for side in (document["base"], document["head"]):
+            side.pop("values", None)
+        if self.paired is None:
+            for key in ("margin_pct", "paired", "p"):
+                del document[key]
+        for key, value in document.pop("points", {}).items():
+            document[f"{key}_points"] = value
+        return dict(document)
 
     def verdict_json(self) -> dict[str, Any]:
         """Return the row without names, as `swingbot stats compare` prints it."""
-        facts: dict[str, Any] = {
-            "class": self.klass,
-            "better": self.better,
-            "base": self.base.to_json(),
-            "head": self.head.to_json(),
-            "change_pct": self.change_pct,
-            "interval_pct": _listed(self.interval_pct),
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "level": self.level,
-            "min_effect_pct": self.min_effect_pct,
-            "margin_pct": self.margin_pct,
-            "more_boots": self.more_boots,
-            "paired": self.paired,
-            "p": self.p,
-        }
-        if self.paired is None:  # results of a calculation are left out if there was none
-            for key in ("margin_pct", "paired", "p"):
-                del facts[key]
-        if self.spread_ratio is not None:
-            facts["spread_ratio"] = self.spread_ratio
-        if self.points is not None:
-            facts["change_points"] = self.points.change
-            facts["interval_points"] = _listed(self.points.interval)
-        return facts
+        return {key: value for key, value in self.to_json().items() if key not in _NAMES}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ComparisonRow:
-        """Read a stored row, or one of a comparison's JSON.
+        """Read a stored row, or one of a comparison's JSON, whose other keys are ignored.
 
-        Missing keys become None, unknown keys are ignored. Raises BadRow.
+        Raises BadDocument.
         """
-        return cls(
-            testbox=_taken(given, "testbox"),
-            unit_job=_taken(given, "unit_job"),
-            metric=_taken(given, "metric"),
-            alias_of=given.get("alias_of"),
-            spec=given.get("spec") or "",
-            arm=given.get("arm", 1),
-            reference=given.get("reference", 0),
-            against=given.get("against", "first"),
-            label=given.get("label") or "",
-            unit=given.get("unit") or "",
-            better=given.get("better"),
-            klass=given.get("class"),
-            headline=bool(given.get("headline")),
-            min_effect_pct=given.get("min_effect_pct"),
-            base=Side.from_json(_taken(given, "base")),
-            head=Side.from_json(_taken(given, "head")),
-            change_pct=_taken(given, "change_pct"),
-            interval_pct=_bounds(_taken(given, "interval_pct")),
-            points=_points(given),
-            level=given.get("level"),
-            verdict=_verdict(_taken(given, "verdict")),
-            reason=given.get("reason"),
-            margin_pct=given.get("margin_pct"),
-            more_boots=given.get("more_boots"),
-            paired=given.get("paired"),
-            p=given.get("p"),
-            spread_ratio=given.get("spread_ratio"),
-            attributed_to=given.get("attributed_to"),
-            problems=tuple(given.get("problems") or ()),
-        )
+        points = {key: given.get(f"{key}_points") for key in ("change", "interval")}
+        shares = {"points": points} if "change_points" in given else {}
+        return codec.typed(cls, {**given, **shares}, "row", ignore_unknown=True)
 
 
 def key_of(document: Mapping[str, Any]) -> Key:
@@ -271,30 +201,3 @@ def row_at(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:
         return row_of(known, key)
     moved = [row for row in known if row.key[1:] == key[1:]]
     return moved[0] if len(moved) == 1 else None
-
-
-def _taken(given: Mapping[str, Any], key: str) -> Any:
-    if key not in given:
-        raise BadRow(f"a comparison row lacks {key!r}; it has {', '.join(sorted(given))}")
-    return given[key]
-
-
-def _verdict(given: Any) -> Verdict:
-    for verdict in VERDICTS:
-        if verdict == given:
-            return verdict
-    raise BadRow(f"verdict {given!r} of a comparison row is not one of {', '.join(VERDICTS)}")
-
-
-def _points(given: Mapping[str, Any]) -> Points | None:
-    if "change_points" not in given:
-        return None
-    return Points(change=given["change_points"], interval=_bounds(given.get("interval_points")))
-
-
-def _bounds(given: Any) -> Bounds | None:
-    return (given[0], given[1]) if given else None
-
-
-def _listed(bounds: Bounds | None) -> list[float] | None:
-    return None if bounds is None else list(bounds)

@@ -5,9 +5,9 @@ The record says how much a metric of a unit job varies on a testbox without any 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from swingbot_jobs.codec import Sparse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +56,13 @@ class NoiseRecord:
     wild_boots: int = 0
     # Two modes of boots: the share of the smaller one, its distance from the other (log units,
     # negative: low), and the spread between boots of one mode. 0: one mode.
-    mode_share: float = 0.0
-    mode_apart: float = 0.0
-    mode_boot: Spread = Spread()
+    mode_share: Sparse[float] = 0.0
+    mode_apart: Sparse[float] = 0.0
+    mode_boot: Sparse[Spread] = Spread()
     since: str | None = None  # ISO 8601, of the first boot included
     until: str | None = None
     # Metric of the same unit job that had the same number in all boots of both: meta.yaml.
-    alias_of: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        fields = _without_modes_of_zero(asdict(self))
-        return {k: v for k, v in fields.items() if k != "alias_of" or v is not None}
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> NoiseRecord:
-        fields: dict[str, Any] = {
-            key: Spread(**value) if isinstance(value, Mapping) else value
-            for key, value in given.items()
-        }
-        return cls(**fields)
+    alias_of: Sparse[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +83,8 @@ class NoisePrior:
     )
     # Share of the boots in a second mode, and its distance from the first (relative, negative:
     # low). 0: none known.
-    mode_share: float = 0.0
-    mode_apart: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return _without_modes_of_zero(asdict(self))
-
-
-def _without_modes_of_zero(fields: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the fields of a second mode where there is none."""
-    single = not fields["mode_share"]
-    return {k: v for k, v in fields.items() if not (single and k.startswith("mode_"))}
+    mode_share: Sparse[float] = 0.0
+    mode_apart: Sparse[float] = 0.0
 
 
 # One vCPU with an instruction-count clock: boots are almost identical; kernels shift each other by

@@ -23,7 +23,6 @@ _OF_CODE: Final = 2  # of these, sizes of functions that the commit changed
 _LEAST: Final = math.log1p(CLUE_LEAST_PCT / 100.0)
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
 ClueKind = Literal["counter", "symbol", "size"]
-CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

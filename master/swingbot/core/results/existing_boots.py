@@ -21,6 +21,7 @@ from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_on
 from swingbot.core.plan.noise import day_sd, noise_prior
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.table.rows import MeasuredArm, MeasuredBoot, MetricKey, TestboxRule, rows_of
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
 
@@ -284,7 +285,7 @@ def _rule(place: MeasuredPlace, document: Document, programs: Mapping[str, Progr
 def noise_of(document: Document, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
     for row in document["noise"]:
         if (row["testbox"], row["unit_job"], row["metric"]) == (testbox, unit_job, metric):
-            return NoiseRecord.from_json(row["detail"])
+            return codec.typed(NoiseRecord, row["detail"], "noise")
     return None
 
 

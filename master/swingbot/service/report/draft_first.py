@@ -31,6 +31,7 @@ from swingbot.service.prove.report_evidence import (
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
+from swingbot_jobs import codec
 from swingbot_jobs.language.program import Program
 
 # The facts of the boots that matter most to a reader, by the worker's names, in the order printed.
@@ -126,7 +127,7 @@ def _draft(
             ),
             mail=letter,
             filing=filing,
-            facts=facts.to_json(),
+            facts=codec.plain(facts),
         ),
     )
 

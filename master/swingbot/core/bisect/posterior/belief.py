@@ -20,6 +20,7 @@ from swingbot.core.bisect.state import (
 )
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.statuses import Phase
+from swingbot_jobs import codec
 
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
@@ -57,7 +58,7 @@ def belief_json(
         "next": [boot.to_json() for boot in action.requests] if isinstance(action, Measure) else [],
         "change_pct": current.change_pct,
         "levels": [current.good_level, current.bad_level],
-        "noise": state.noise.to_json(),
+        "noise": codec.plain(state.noise),
         "max_boots": policy.max_boots,
         "points": [asdict(point) for point in current.points],
     }

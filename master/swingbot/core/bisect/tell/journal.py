@@ -14,14 +14,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar
 
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.thresholds import Policy
+from swingbot_jobs import codec
+from swingbot_jobs.codec import plain
 
 VERSION: Final = 1
 # Another name after every change of what the engine decides from the same facts; the journals in
@@ -55,11 +55,12 @@ class Snapshot:
     def digest(self) -> str:
         """sha256 of all fields; equal digests mean equal inputs."""
         return hashlib.sha256(
-            text({name: getattr(self, name) for name in _fields(Snapshot)}).encode()
+            text({name: getattr(self, name) for name in _names(Snapshot)}).encode()
         ).hexdigest()
 
 
-# --- values to plain JSON and back ----------------------------------------------------------------
+def _names(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
 
 
 def text(value: Any) -> str:
@@ -67,83 +68,12 @@ def text(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
-def plain(value: Any) -> Any:
-    """Convert dataclasses to objects and tuples to lists; other values are JSON already."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(getattr(value, name)) for name in _fields(type(value))}
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
-
-
-@lru_cache(maxsize=32)
-def _fields(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
 def typed(kind: type[T], value: Any) -> T:
-    """Convert plain JSON to a type, the inverse of `plain`.
-
-    Raises JournalError for unknown fields.
-    """
-    return cast(T, _typed(kind, value))
-
-
-def _typed(kind: Any, value: Any) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return (
-            None
-            if value is None
-            else _typed(next(arg for arg in inner if arg is not type(None)), value)
-        )
-    if origin is tuple:
-        _must(isinstance(value, list), f"expected a list, not {value!r}")
-        return (
-            tuple(_typed(inner[0], entry) for entry in value)
-            if inner[-1] is Ellipsis
-            else tuple(map(_typed, inner, value))
-        )
-    if dataclasses.is_dataclass(kind):
-        return _object(kind, value)
-    if kind is float:
-        _must(
-            isinstance(value, (int, float)) and not isinstance(value, bool),
-            f"expected a number, not {value!r}",
-        )
-        return float(value)
-    if isinstance(kind, type) and kind in (int, str, bool):
-        _must(type(value) is kind, f"expected {kind.__name__}, not {value!r}")
-    if origin is Literal:
-        _must(value in inner, f"{value!r} is not one of {', '.join(map(str, inner))}")
-    return value
-
-
-def _object(kind: Any, value: Any) -> Any:
-    hints = _hints(kind)
-    _must(isinstance(value, dict), f"expected an object, not {value!r}")
-    unknown = sorted(value.keys() - set(_fields(kind)))
-    _must(
-        not unknown,
-        (
-            f"{kind.__name__} has no field {', '.join(unknown)}: written by another version of"
-            " the engine"
-        ),
-    )
+    """Return plain JSON as `kind`. Raises JournalError."""
     try:
-        return kind(**{name: _typed(hints[name], inner) for name, inner in value.items()})
-    except (TypeError, ValueError) as error:
-        raise JournalError(f"{kind.__name__}: {error}") from None
-
-
-@lru_cache(maxsize=32)
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _must(holds: bool, message: str) -> None:
-    if not holds:
-        raise JournalError(message)
+        return codec.typed(kind, value, kind.__name__)
+    except codec.BadDocument as error:
+        raise JournalError(str(error)) from None
 
 
 # --- a state in differences -----------------------------------------------------------------------
@@ -159,15 +89,14 @@ def canonical(state: BisectionState) -> BisectionState:
 
 
 def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
-    fields = [name for name in _fields(PointState) if name != "idx"]
+    fields = [name for name in _names(PointState) if name != "idx"]
     return Snapshot(
         policy=plain(policy),
         state={
             name: plain(getattr(state, name))
-            for name in _fields(BisectionState)
+            for name in _names(BisectionState)
             if name not in _APART
-        }
-        | {"noise": state.noise.to_json()},
+        },
         points={name: [plain(getattr(point, name)) for point in state.points] for name in fields},
         observations=tuple(sorted(text(plain(o)) for o in state.observations)),
         in_flight=tuple(sorted(text(plain(f)) for f in state.in_flight)),

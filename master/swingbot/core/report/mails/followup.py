@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from swingbot.core.mail.message import (
     BODY_BYTES,
@@ -20,20 +20,12 @@ from swingbot.core.mail.message import (
     web_address,
 )
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.report.json_reader import BadFacts, Reader, one_of
 from swingbot.core.report.parts.comparison_table import grid
-from swingbot.core.report.report_facts import (
-    Commit,
-    posted_from_json,
-    posted_to_json,
-    row_from_json,
-    row_to_json,
-)
+from swingbot.core.report.report_facts import Commit
 from swingbot.core.text.numbers import change
 from swingbot.core.text.plain import cut, wrap
 
 Kind = Literal["still", "update", "fixed", "retraction"]
-KINDS: tuple[Kind, ...] = ("still", "update", "fixed", "retraction")
 _MOST_ROWS = 8
 _MOST_LINKS = 6
 
@@ -60,53 +52,6 @@ class FollowUp:
     reason: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     contact: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain lists, mappings, strings and numbers; `from_json` restores an equal
-        object."""
-        return {
-            "kind": self.kind,
-            "report": self.report,
-            "first": posted_to_json(self.first),
-            "culprit": _commit_to_json(self.culprit),
-            "row": row_to_json(self.row),
-            "rows": [row_to_json(row) for row in self.rows],
-            "where": self.where,
-            "head": self.head,
-            "fix": None if self.fix is None else _commit_to_json(self.fix),
-            "reason": self.reason,
-            "links": dict(self.links),
-            "contact": self.contact,
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> FollowUp:
-        """Read the output of `to_json`.
-
-        Raises BadFacts that names a missing or unknown key, or one of the wrong type.
-        """
-        top = Reader(value, "follow-up")
-        first, fix = posted_from_json(top.take("first")), top.take_if_there("fix")
-        if first is None:
-            raise BadFacts("follow-up.first: null; a follow-up must refer to a first mail")
-        follow_up_facts = cls(
-            kind=one_of(top.take("kind"), KINDS, "follow-up.kind"),
-            report=top.text("report"),
-            first=first,
-            culprit=_commit_from_json(top.take("culprit"), "culprit"),
-            row=row_from_json(top.take("row"), "row"),
-            rows=tuple(
-                row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items_if_there("rows"))
-            ),
-            where=top.text_if_there("where") or "",
-            head=top.text_if_there("head") or "",
-            fix=None if fix is None else _commit_from_json(fix, "fix"),
-            reason=top.text_if_there("reason") or "",
-            links=top.texts_by_name("links"),
-            contact=top.text("contact"),
-        )
-        top.end()
-        return follow_up_facts
 
 
 def follow_up(facts: FollowUp) -> Mail:
@@ -199,16 +144,3 @@ def _end(facts: FollowUp) -> list[str]:
         f" {cut(facts.contact, 120)}. Report {cut(facts.report, 20)}."
     )
     return [*(["", *links] if links else []), "", *wrap(bot)]
-
-
-def _commit_to_json(commit: Commit) -> dict[str, Any]:
-    return {"commit": commit.sha, "subject": commit.subject, "author": commit.author}
-
-
-def _commit_from_json(value: Any, where: str) -> Commit:
-    reader = Reader(value, where)
-    commit = Commit(
-        sha=reader.text("commit"), subject=reader.text("subject"), author=reader.text("author")
-    )
-    reader.end()
-    return commit
