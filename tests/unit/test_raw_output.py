@@ -4,18 +4,26 @@ read rightly or refused, never plausible and wrong. The inputs are in `raw_outpu
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.contract.facts import demand
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading import snapshots
-from swingbot_jobs.reading.parse import parse_file, parse_run
+from swingbot_jobs.reading.parse import parse_file, parse_results, parse_run
 from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.result import ParseError
 
 INPUTS = Path(__file__).parent / "raw_output"
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
+FAULTS = (
+    "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0"
+    " faults_per_second=2.00\n"
+)
 OF_THE_MAIL = {"task-clock": 9123.45, "cycles": 2345678901, "seconds-elapsed": 4.7712}
 
 READ: dict[str, dict[str, float]] = {
@@ -145,6 +153,46 @@ def test_the_share_of_an_extrapolated_count_is_read(name: str, shares: dict[str,
         for event, count in counts.items()
         if count.running_pct < 100
     }
+
+
+def test_parse_prints_what_qualifies_the_counts() -> None:
+    document = parse_file("perf-stat", INPUTS / "perf-stat" / "runs-second-metric.txt", PROGRAMS)
+    assert document["runs"] == 10
+    assert document["running_pct"] == {"instructions": 83.3}
+    errors = {"task-clock": 0.3, "cycles": 0.28, "instructions": 0.11, "seconds-elapsed": 0.3}
+    assert document["error_pct"] == errors
+    assert set(parse_file("perf-stat", INPUTS / "perf-stat" / "at.txt", PROGRAMS)) == {
+        "program",
+        "samples",
+    }
+
+
+@pytest.mark.parametrize(
+    ("counters", "why"),
+    [
+        ("9,,cycles,10,100.00,,\n7,,page-faults,9,89.00,,\n", "counted_pct was 89.0; >= 90"),
+        ("9,,cycles,10,100.00,,\n7,,page-faults,9,91.00,,\n", None),
+        ("9,,cycles,10,100.00,,\n", None),
+        ("", "counted_pct is unknown in this boot; >= 90"),
+    ],
+)
+def test_a_demand_refuses_a_run_whose_counters_ran_too_little(
+    counters: str, why: str | None
+) -> None:
+    name, wanted = demand("counted_pct", ">=90")
+    job = UnitJob(name="j", program="page-fault", params={}, runs=1, demand={name: wanted})
+    files = {"stdout": FAULTS, "rc": "0\n", "perf-stat": counters}
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for file, content in files.items():
+            member = tarfile.TarInfo(f"j/0/{file}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content.encode()))
+    (run,) = parse_results(archive, [job], PROGRAMS)
+    assert run.status == ("invalid" if why else "ok")
+    assert why is None or why in (run.reason or "")
+    if not why and "91.00" in counters:
+        assert run.samples["perf-stat.running_pct.page-faults"] == [91.0]
 
 
 def test_the_error_of_repeated_runs_is_read_wherever_perf_prints_it() -> None:

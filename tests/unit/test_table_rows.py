@@ -96,3 +96,22 @@ def test_a_kernel_that_does_not_exist_has_a_row_that_says_why() -> None:
     }
     (row,) = rows_without_numbers(arms, rule)
     assert (row.arm, row.reason) == (1, "the kernel does not build: x.c:1")
+
+
+def test_a_count_that_perf_extrapolated_says_so_in_its_row() -> None:
+    def counted(name: str, level: float, share: float | None) -> MeasuredArm:
+        values = {(UNIT_JOB, "perf-stat.cycles"): [level, level + 1]}
+        if share is not None:
+            values[UNIT_JOB, "perf-stat.running_pct.cycles"] = [share, 40.0]
+        return MeasuredArm(
+            name=name,
+            image=name,
+            jobs=[JOB],
+            boots=[MeasuredBoot(k=k, facts={}, values=values) for k in range(4)],
+        )
+
+    (row,) = judged(counted("a", 1000.0, 10.0), counted("b", 900.0, None)).values()
+    assert row.metric == "perf-stat.cycles", "the share is no row of its own"
+    assert "extrapolated by perf: counted in 10 % of the time" in (row.reason or "")
+    (row,) = judged(counted("a", 1000.0, None), counted("b", 900.0, None)).values()
+    assert "extrapolated" not in (row.reason or "")

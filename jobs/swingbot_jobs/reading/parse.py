@@ -27,6 +27,7 @@ from swingbot_jobs.contract.unit_job import NAME, UnitJob
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.lkp import is_lkp, read_lkp
+from swingbot_jobs.reading.perf_stat import RUNNING, read_quality
 from swingbot_jobs.reading.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.yaml_lines import suggest
 
@@ -60,7 +61,7 @@ def parse_run(
 
 def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
     """Return the document that `swingbot parse PROGRAM FILE` prints:
-    `{"program", "samples": {metric: [values]}}`.
+    `{"program", "samples": {metric: [values]}}`, of perf-stat also `read_quality` of its counts.
 
     `path` is the output of a program or a monitor, or the directory of one run.
     The parameters are not known here, so missing instances go unnoticed.
@@ -78,7 +79,10 @@ def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dic
         raise ParseError(f"{path}: {error}") from error
     if not samples:
         raise ParseError(f"{path}: has no counter of {program.replace('-', ' ')}")
-    return {"program": program, "samples": samples}
+    if program != PERF_STAT:
+        return {"program": program, "samples": samples}
+    counts = {name: values for name, values in samples.items() if RUNNING not in name}
+    return {"program": program, "samples": counts, **read_quality(files[PERF_STAT])}
 
 
 def _known(program: str, programs: Mapping[str, Program]) -> Program:
@@ -257,6 +261,7 @@ def _counted(
     """Return the run, without samples if it was a warm-up or a demand or setting was not met."""
     if run.status != "ok":
         return run
+    facts = {**facts, **_counted_pct(run)}
     if why := not_as_asked(job, facts, results.runs[job.name, run.number]):
         return replace(run, status="invalid", reason=why[: limits.REASON_CHARACTERS], samples={})
     return (
@@ -264,6 +269,19 @@ def _counted(
         if run.number < job.warmup
         else run
     )
+
+
+def _counted_pct(run: ParsedRun) -> dict[str, Value]:
+    """Return the lowest running share of the counters around this run, if there are any.
+
+    A run for a monitor has none that are samples.
+    """
+    counters = [name for name in run.samples if name.startswith(f"{PERF_STAT}.")]
+    if not counters and run.monitor is None:
+        return {}
+    running = f"{PERF_STAT}.{RUNNING}"
+    shares = [run.samples[name][0] for name in counters if name.startswith(running)]
+    return {"counted_pct": min(shares, default=100.0)}
 
 
 def _parsed(

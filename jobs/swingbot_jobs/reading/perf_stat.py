@@ -19,6 +19,7 @@ from typing import Final
 from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError
 
+RUNNING: Final = "running_pct."  # before an event: its running share, kept beside its count
 _MISSING: Final = ("<not supported>", "<not counted>")
 _INTERVAL: Final = re.compile(
     r'^[ \t]*\d+[.,]\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE
@@ -133,6 +134,20 @@ def read_repetitions(text: str) -> int | None:
     """
     match = _HEADING.search(text[: limits.PERF_STAT_CHARACTERS])
     return int(match[1]) if match and match[1] else None
+
+
+def read_quality(text: str) -> dict[str, object]:
+    """Return what qualifies the counts: `runs` of `-r N`, `error_pct` and `running_pct` by event.
+
+    Left out where perf says nothing, and shares of 100.
+    """
+    counts, runs = read_perf_stat(text), read_repetitions(text)
+    qualities: dict[str, object] = {
+        "runs": runs,
+        "error_pct": {k: one.stderr_pct for k, one in counts.items() if one.stderr_pct is not None},
+        "running_pct": {k: one.running_pct for k, one in counts.items() if one.running_pct < 100},
+    }
+    return {name: value for name, value in qualities.items() if value}
 
 
 def _rows(lines: list[str]) -> Iterable[_CounterRow]:

@@ -29,6 +29,7 @@ from swingbot.core.stats.rows import BootRuns, Rule, with_lost_runs
 from swingbot.core.table.references import references
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
+from swingbot_jobs.reading.perf_stat import RUNNING
 
 Pair = tuple[int, int]  # (reference, row), as indices into the arms
 MetricKey = tuple[str, str]  # unit job, metric
@@ -72,6 +73,12 @@ class MeasuredArm:
             for boot in self.boots
             if key in boot.values
         ]
+
+    def shares_of(self, key: MetricKey) -> list[float]:
+        """Return the running shares, in percent, of the runs in which perf extrapolated a count."""
+        job, (program, _, event) = key[0], key[1].partition(".")
+        share = (job, f"{program}.{RUNNING}{event}")
+        return [value for boot in self.boots for value in boot.values.get(share, ())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +224,9 @@ def _family(
     for (pair, those), row in zip(found.items(), rows, strict=True):
         base, head = arms[pair[0]], arms[pair[1]]
         row = _with_findings(row, base, head, those, rule.note)
+        if shares := [*base.shares_of(key), *head.shares_of(key)]:
+            words = f"extrapolated by perf: counted in {min(shares):.4g} % of the time"
+            row = replace(row, reason=_joined(row.reason, words))
         if reference == "above":
             row = _attributed(row, base, head, headline=metric.headline)
         yield replace(
