@@ -1,8 +1,10 @@
-"""Extras of the package (`pip install 'swingbot[master]'`): which of them are installed."""
+"""Extras of the package (`swingbot[master]`): which of them are installed."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -31,5 +33,17 @@ def advice(command: str, lacking: Iterable[str]) -> str:
     quoted = " and ".join(f'"{name}"' for name in names)
     return (
         f"{command} needs the extra{'s' if len(names) > 1 else ''} {quoted}:"
-        f" pip install 'swingbot[{','.join(names)}]'"
+        f" pip install 'swingbot[{','.join(names)}] @ {_origin()}'"
     )
+
+
+def _origin() -> str:
+    """Return the URL that the package was installed from.
+
+    An index is never named: it might have a stranger's package of this name. pip records the URL
+    in direct_url.json (PEP 610).
+    """
+    package = importlib.metadata.distribution("swingbot")
+    recorded = package.read_text("direct_url.json")
+    wheel = f"file:///DIRECTORY/swingbot-{package.version}-py3-none-any.whl"
+    return str(json.loads(recorded)["url"]) if recorded else wheel

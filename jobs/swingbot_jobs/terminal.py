@@ -42,8 +42,9 @@ class VisibleStream:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def write(self, text: str) -> int:
-        self._send(visible(text))
+    def write(self, text: str | bytes) -> int:
+        """Write `text`; click prints a completion script as bytes."""
+        self._send(visible(text if isinstance(text, str) else text.decode()))
         return len(text)
 
     def writelines(self, lines: Any) -> None:

@@ -149,7 +149,7 @@ def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(
     )
     brain.watch(base)
     until_the_branch_is_searched(brain)
-    assert cancel_bisection(brain.lab.transaction, brain.lab.tools.git, 2)
+    assert cancel_bisection(brain.lab.transaction, brain.lab.tools.git, 2) == "running"
     brain.run()
     assert [incident.commit for incident in brain.incidents] == [merge]
     assert brain.bisection(2).status == "cancelled"

@@ -107,27 +107,29 @@ def test_bisect_run_finds_a_commit_without_an_extra(plain: Path, tmp_path: Path)
             ["swingbot", "up", "--port", "1"],
             (
                 'swingbot up needs the extras "master" and "worker": pip install '
-                "'swingbot[master,worker]'"
+                "'swingbot[master,worker] @ WHEEL'"
             ),
         ),
         (
             ["swingbot", "tree", "add", "--nonsense"],
-            "swingbot tree needs the extra \"master\": pip install 'swingbot[master]'",
+            "swingbot tree needs the extra \"master\": pip install 'swingbot[master] @ WHEEL'",
         ),
         (
             ["swingbot", "bisect", "log", "b1"],
-            "swingbot bisect log needs the extra \"master\": pip install 'swingbot[master]'",
+            'swingbot bisect log needs the extra "master": pip install '
+            "'swingbot[master] @ WHEEL'",
         ),
         (
             ["swingbot-worker", "build"],
-            "swingbot-worker needs the extra \"worker\": pip install 'swingbot[worker]'",
+            "swingbot-worker needs the extra \"worker\": pip install 'swingbot[worker] @ WHEEL'",
         ),
     ],
 )
 def test_a_command_without_its_extra_says_which_in_one_line(
-    plain: Path, tmp_path: Path, words: list[str], line: str
+    built: Path, plain: Path, tmp_path: Path, words: list[str], line: str
 ) -> None:
     done = wheel.run(plain / words[0], *words[1:], cwd=tmp_path)
+    line = line.replace("WHEEL", built.as_uri())
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import json
 import re
 from pathlib import Path
 
@@ -22,8 +24,12 @@ def test_an_extra_is_missing_when_one_of_its_modules_is() -> None:
 
 
 def test_the_advice_is_one_line_that_can_be_typed() -> None:
+    recorded = importlib.metadata.distribution("swingbot").read_text("direct_url.json")
+    assert recorded is not None  # of an installation from a directory or a file
+    origin = json.loads(recorded)["url"]
+    assert origin.startswith("file:///")
     assert extras.advice("swingbot up", ["master"]) == (
-        "swingbot up needs the extra \"master\": pip install 'swingbot[master]'"
+        f"swingbot up needs the extra \"master\": pip install 'swingbot[master] @ {origin}'"
     )
 
 
@@ -33,9 +39,7 @@ def test_a_command_without_its_extra_refuses_whatever_follows_its_name(
     monkeypatch.setitem(extras.PROBES, "worker", ("a_module_that_nothing_installs",))
     ended = CliRunner().invoke(main, ["up", "--help", "--nonsense"], prog_name="swingbot")
     assert ended.exit_code == 2
-    assert (
-        ended.output == "swingbot up needs the extra \"worker\": pip install 'swingbot[worker]'\n"
-    )
+    assert ended.output == extras.advice("swingbot up", ["worker"]) + "\n"
 
 
 @pytest.mark.parametrize("name", sorted(USAGE | OURS))

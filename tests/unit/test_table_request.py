@@ -170,7 +170,7 @@ def test_a_request_is_the_same_through_either_verb_and_under_other_names(world: 
     assert (again.id, again.new) == (compared.id, False)
     other = request_table(world.lab, comparing(base, tip, boots=4, kind="experiment"))
     assert (other.id[0], other.new) == ("e", True)
-    assert cancel_table(world.lab.transaction, other.id)
+    assert cancel_table(world.lab.transaction, other.id) == "waiting"
     renewed = request_table(world.lab, comparing(base, tip, boots=4, kind="experiment"))
     assert renewed.new and renewed.id != other.id
 

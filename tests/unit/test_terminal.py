@@ -56,6 +56,22 @@ def on_a_terminal(argv: list[str], **environment: str) -> str:
     return received.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_that_completes_in_a_shell_is_printed_and_completes(shell: str) -> None:
+    def swingbot(**environment: str) -> str:
+        argv = [
+            sys.executable,
+            "-c",
+            "from swingbot.app.cli import main; main(prog_name='swingbot')",
+        ]
+        env = os.environ | environment
+        return subprocess.run(argv, env=env, check=True, capture_output=True, text=True).stdout
+
+    assert "_SWINGBOT_COMPLETE" in swingbot(_SWINGBOT_COMPLETE=f"{shell}_source")
+    typed = {"COMP_WORDS": "swingbot canc", "COMP_CWORD": "1" if shell != "fish" else "canc"}
+    assert "cancel" in swingbot(_SWINGBOT_COMPLETE=f"{shell}_complete", **typed)
+
+
 def controls(text: str) -> list[str]:
     return [
         char

@@ -11,6 +11,7 @@ from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
 from swingbot.app.commands.text import number, seconds
 from swingbot.core.bisect.posterior.belief import belief
+from swingbot.core.text.numbers import two_digits
 
 _BAR = 20
 _SHOWN = 3  # most likely commits in a progress line
@@ -68,7 +69,7 @@ def _belief(part: LinearRange, bisector: Bisector) -> str:
     remaining = max(1.0, boots_left(known, state.noise, policy))
     eta = seconds(remaining * (bisector.boot_seconds() or 0.0) / bisector.lab.command.jobs)
     return (
-        f"change {known.change_pct:+.2g} %, none {100 * known.p_none:.2g} %; {bars}; about"
+        f"change {known.change_pct:+.2g} %, none {two_digits(100 * known.p_none)} %; {bars}; about"
         f" {remaining:.0f} boots, {eta} left"
     )
 

@@ -189,16 +189,17 @@ def cancel(session: CommandContext, id_: str) -> None:
     """
     kind, number = ids.read(id_)
     if kind in ids.TABLES:
-        done = cancel_table(session.lab.transaction, id_)
+        before: str = cancel_table(session.lab.transaction, id_)
     elif kind == "bisection":
         from swingbot.service.bisect.cancel import cancel_bisection
 
-        done = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
+        before = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
     else:
         raise RequestError(
             f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
         )
-    click.echo(f"{id_} is cancelled" if done else f"{id_} had already finished")
+    ended = before not in ("waiting", "running", "cancelled")
+    click.echo(f"{id_} had already ended: {before}" if ended else f"{id_} is cancelled")
 
 
 def answer(
@@ -312,7 +313,7 @@ def _poll(
             click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
             printed = line
         if timeout is not None and time.monotonic() - began > timeout:
-            raise TimeoutError(0, late(facts, text.seconds(timeout)))
+            raise TimeoutError(late(facts, text.seconds(timeout)))
         time.sleep(_POLL_SECONDS)
 
 

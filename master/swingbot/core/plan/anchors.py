@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import fdtrc, stdtr
 
 from swingbot.core.model.noise import NoiseRecord, Spread
+from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import MOVED_LEAST_SHARE, MOVED_LEVEL_P, MOVED_SPREAD_P, SPREAD_FLOOR
 
 
@@ -36,15 +37,16 @@ def moved(
     ):
         side = "above" if shift > 0 else "below"
         return (
-            f"the same kernel is now {100.0 * abs(math.expm1(shift)):.2g} % {side} its level of"
+            "the same kernel is now"
+            f" {two_digits(100.0 * abs(math.expm1(shift)))} % {side} its level of"
             f" {len(past)} earlier boots"
         )
     if len(fresh) > 1 and float(fresh.std(ddof=1)) >= MOVED_LEAST_SHARE * min_effect:
         ratio = float(fresh.var(ddof=1)) / sd**2
         if float(fdtrc(len(fresh) - 1, noise.df, ratio)) < MOVED_SPREAD_P:
             return (
-                f"boots of the same kernel now spread {math.sqrt(ratio):.2g} times as much as they"
-                " did"
+                f"boots of the same kernel now spread {two_digits(math.sqrt(ratio))} times as much"
+                " as they did"
             )
     return None
 

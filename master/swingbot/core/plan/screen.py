@@ -20,6 +20,7 @@ from swingbot.core.stats.history import baseline, sd_between
 from swingbot.core.stats.moments import stddev
 from swingbot.core.stats.rows import Rule
 from swingbot.core.stats.tip_spreads import latest_change, tip_spread
+from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import (
     CREEP_EFFICIENCY,
     CREEP_P_SHARE,
@@ -252,8 +253,8 @@ def against_spreads(tip: Sequence[float], past: MetricHistory) -> SuspectedSwing
         anchor=anchor,
         times=change.times,
         why=(
-            f"{change.times:.2g} times the spread between boots in the last {late} tips, p ="
-            f" {change.p:.1g}; {in_percent(effect)} against the median of the tips before"
+            f"{two_digits(change.times)} times the spread between boots in the last {late} tips, p"
+            f" = {change.p:.1g}; {in_percent(effect)} against the median of the tips before"
         ),
     )
 

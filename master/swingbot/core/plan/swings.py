@@ -12,6 +12,7 @@ from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.evidence import Answer
 from swingbot.core.stats.spread_change import spread_change
+from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import EXPLAINED_SHARE
 
 
@@ -117,7 +118,7 @@ def decide_spread(
                 pairs=pairs,
                 mean=mean,
                 spread_ratio=ratio,
-                reason=f"{ratio:.2g} times the spread between boots in {pairs} pairs",
+                reason=f"{two_digits(ratio)} times the spread between boots in {pairs} pairs",
             )
     more = len(ks) < SPREAD_PAIRS[-1]
     return SpreadDecision(

@@ -30,7 +30,7 @@ from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, lev
 from swingbot.core.stats.spread import EffectSpread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
-from swingbot.core.text.numbers import rounded_up
+from swingbot.core.text.numbers import rounded_up, times_the_spread, two_digits
 from swingbot.core.thresholds import FEWEST_UNPAIRED
 
 __all__ = ["BootRuns", "Rule", "compare"]
@@ -246,7 +246,7 @@ def _unless_modes(
             reason=_join(
                 row.reason,
                 f"the sides are apart, but if boots fall into two modes{record}, so few boots do"
-                f" that in {100 * apart.often:.2g} % of {of} of equal kernels;"
+                f" that in {two_digits(100 * apart.often)} % of {of} of equal kernels;"
                 f" {apart.short} more boot{'s' * (apart.short > 1)} a side would settle it",
             ),
             more_boots=apart.short,
@@ -264,7 +264,7 @@ def _unless_modes(
         reason=_join(
             row.reason,
             "boots fall into two modes, and equal kernels fill them as unevenly in"
-            f" {100 * p:.2g} % of comparisons",
+            f" {two_digits(100 * p)} % of comparisons",
         ),
     )
 
@@ -280,9 +280,9 @@ def _with_spread_change(
     if ratio is None:
         return row
     times = (
-        f"{ratio:.2g} times the spread between boots"
+        times_the_spread(ratio)
         if ratio > 1.0
-        else f"the spread between boots is {1.0 / ratio:.2g} times smaller"
+        else f"the spread between boots is {two_digits(1.0 / ratio)} times smaller"
     )
     return replace(
         row,

@@ -83,7 +83,7 @@ def two_digits(value: float) -> str:
 
 def times_the_spread(ratio: float) -> str:
     """Format a factor of the spread between boots: `3.1 times the spread between boots`."""
-    return f"{ratio:.2g} times the spread between boots"
+    return f"{two_digits(ratio)} times the spread between boots"
 
 
 def direction(change: float, better: str | None) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from swingbot.core.model.lookup import missing
+from swingbot.core.model.statuses import BisectionStatus
 from swingbot.service.bisect.enter_merges import settle
 from swingbot.service.ports import Git, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 
 
-def cancel_bisection(transaction: OpenTransaction, git: Git, number: int) -> bool:
+def cancel_bisection(transaction: OpenTransaction, git: Git, number: int) -> BisectionStatus:
     """Cancel bisection `number`.
 
-    Returns False if it had already ended. Raises RequestError if it does not exist.
+    Returns its status before; one that had ended keeps it. Raises RequestError if there is none.
     """
     with transaction("cancel bisection") as tx:
         status = tx.bisections.status(number)
@@ -24,4 +25,4 @@ def cancel_bisection(transaction: OpenTransaction, git: Git, number: int) -> boo
         for swing in tx.swings.of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
                 tx.swings.set_state(swing.id, "noted")
-        return status == "running"
+        return status

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from swingbot.core.model.comparison_row import Key
-from swingbot.core.model.records import Comparison, Order, Variant
+from swingbot.core.model.records import UNBUILT, Comparison, Order, Variant
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.core.stats.looks import Look, keyed
@@ -194,7 +194,12 @@ def _lost(variant: Variant, orders: Sequence[Order]) -> str:
 
 
 def _lab_trouble(orders: Sequence[Order]) -> str | None:
-    failed = [order for order in orders if order.state == "failed"]
+    unbuilt = f"the kernel {UNBUILT}"  # the patch's doing, not the lab's
+    failed = [
+        order
+        for order in orders
+        if order.state == "failed" and not (order.reason or "").startswith(unbuilt)
+    ]
     return (
         f"{len(failed)} of {len(orders)} orders were lost to infrastructure failures, the "
         f"first: {failed[0].reason}"

@@ -19,6 +19,7 @@ from swingbot.core.bisect.thresholds import (
     SPREAD_CHANGED_P,
 )
 from swingbot.core.model.statuses import ConclusionKind
+from swingbot.core.text.numbers import two_digits
 
 
 def conclude(case: Assessment, kind: ConclusionKind, reason: str) -> Conclude:
@@ -90,7 +91,7 @@ def _layout_and_spread(case: Assessment) -> str:
     notes = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
     likely, factor = case.posterior.noisier
     if likely >= SPREAD_CHANGED_P:
-        notes += f"; the spread after it is {factor:.2g} times as large"
+        notes += f"; the spread after it is {two_digits(factor)} times as large"
     return notes
 
 

@@ -26,6 +26,7 @@ from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.spread_change import spread_change
+from swingbot.core.text.numbers import two_digits
 
 _BOOTS_OF_A_KERNEL: Final = 4  # over which the cost of its build is spread
 
@@ -143,7 +144,7 @@ def _found(
     return Conclusion(
         kind="culprit" if len(members) == 1 else "credible_set",
         reason=(
-            f"{what}, {ratio:.2g} times the spread between boots, in {pairs} fresh pairs of"
+            f"{what}, {two_digits(ratio)} times the spread between boots, in {pairs} fresh pairs of"
             " boots; layout not checked: one build of each"
         ),
         culprits=culprits,
@@ -161,8 +162,8 @@ def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusio
         kind="inconclusive",
         reason=(
             f"the level does not change, but the spread between boots does, by a factor of"
-            f" {factor:.2g} (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect and"
-            " its parent do not show it"
+            f" {two_digits(factor)} (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect"
+            " and its parent do not show it"
         ),
         members=_members(case, left, right),
         probability=stated(case, left, right),

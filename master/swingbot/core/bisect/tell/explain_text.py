@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.documents import NamedCommit
+from swingbot.core.text.numbers import two_digits
 
 if TYPE_CHECKING:  # needs numpy and scipy; pages and lists show sentences without them
     from swingbot.core.bisect.tell.explain import Explanation, Influence, WhatIf
@@ -198,4 +199,4 @@ def _share(p: float) -> str:
 
 
 def _pct(sd: float | None) -> str:
-    return "unknown" if sd is None else f"{100 * sd:.2g} %"
+    return "unknown" if sd is None else f"{two_digits(100 * sd)} %"
