@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
@@ -104,7 +105,7 @@ def _boot(given: argparse.Namespace, k: int, without: bool) -> Boot:
         }
         order |= {
             "kernel": {"build_key": "0" * 64, "image": str(given.image)},
-            "unit_jobs": [job.to_json() for job in JOBS],
+            "unit_jobs": codec.plain(JOBS),
         }
         plain = runner.script
         runner.script = _silent(plain) if without else plain

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import yaml
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -45,7 +46,7 @@ def samples(results: Path, unit_jobs: list[dict[str, Any]]) -> dict[str, list[fl
     """Every sample of a boot, by `unit job/run metric`."""
     runs = parse_results(
         results,
-        [UnitJob.from_json(job) for job in unit_jobs],
+        [codec.typed(UnitJob, job) for job in unit_jobs],
         load_programs(ROOT / "jobs" / "programs"),
     )
     return {

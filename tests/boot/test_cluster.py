@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -31,7 +32,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
     assert [run["status"] for run in outcome["runs"]] == ["ok"] * 3
     runs = parse_results(
         lab.out / "results.tar",
-        [UnitJob.from_json(job) for job in (RR, UDP6)],
+        [codec.typed(UnitJob, job) for job in (RR, UDP6)],
         load_programs(ROOT / "jobs" / "programs"),
         outcome["facts"],
     )

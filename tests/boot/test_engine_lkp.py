@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -37,7 +38,7 @@ def test_a_virtual_testbox_runs_a_unit_job_through_lkp_tests(
         testbox.read_text() + f"engine: lkp\nlkp: {{src: {Path(LKP_SRC).resolve()}}}\n"
     )
     job = UnitJob(name="hackbench-small", program="hackbench", params=SMALL, runs=1)
-    outcome = lab.boot([job.to_json()])
+    outcome = lab.boot([codec.plain(job)])
     assert (outcome["status"], outcome["runs"][0]["status"], outcome["facts"]["engine"]) == (
         "up",
         "ok",

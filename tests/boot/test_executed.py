@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, read_record, source_name
@@ -52,7 +53,7 @@ def counting_lab(tmp_path: Path, image: Path) -> Lab:
 
 def booted(lab: Lab) -> tuple[ParsedRun, ParsedRun]:
     """The plain run and the one in which calls are counted."""
-    outcome = lab.boot([JOB.to_json()])
+    outcome = lab.boot([codec.plain(JOB)])
     assert outcome["status"] == "up", outcome["reason"]
     plain, counted = parse_results(
         lab.out / "results.tar", [JOB], load_programs(ROOT / "jobs" / "programs")

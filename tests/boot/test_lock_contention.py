@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -36,7 +37,7 @@ def test_two_cpus_wait_for_each_others_locks(tmp_path: Path, base_kernel: Path) 
     (lab.site.jobs / "programs" / "lock-contention").symlink_to(
         ROOT / "jobs" / "programs" / "lock-contention"
     )
-    outcome = lab.boot([job.to_json() for job in JOBS])
+    outcome = lab.boot(codec.plain(JOBS))
     assert outcome["status"] == "up", outcome["reason"]
     programs = load_programs(ROOT / "jobs" / "programs")
     runs = parse_results(lab.out / "results.tar", JOBS, programs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
@@ -98,7 +99,7 @@ def test_what_the_kernel_does_not_take_makes_the_runs_invalid_and_no_others(
     }
     parsed = parse_results(
         lab.out / "results.tar",
-        [UnitJob.from_json(job) for job in jobs],
+        [codec.typed(UnitJob, job) for job in jobs],
         load_programs(ROOT / "jobs" / "programs"),
         outcome["facts"],
     )

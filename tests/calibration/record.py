@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -49,7 +50,7 @@ def record(image: Path, boots: int) -> dict[str, list[list[float]]]:
                 continue
             runs = parse_results(
                 lab.out / "results.tar",
-                [UnitJob.from_json(job) for job in JOBS],
+                [codec.typed(UnitJob, job) for job in JOBS],
                 load_programs(ROOT / "jobs" / "programs"),
             )
         for metric in METRICS:

@@ -29,6 +29,7 @@ from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.results import ResultPages
 from swingbot_db import read
 from swingbot_db.engine import make_engine
+from swingbot_jobs import codec
 from tests import builders as make
 from tests.database import fresh
 from tests.fakes.mail import brain_environment
@@ -420,7 +421,7 @@ def test_bands_come_from_the_findings_or_from_the_noise_record(site: Site) -> No
     assert band["low"] == pytest.approx(0.98 * band["level"])
     findings = look([246_000.0 * (1 + 1e-3 * make.spread(k)) for k in range(12)])
     tips = {"0": site.made.commits[0], "11": site.made.commits[10]}
-    found = findings.to_json() | {"tips": {at: {"commit": c} for at, c in tips.items()}}
+    found = codec.plain(findings) | {"tips": {at: {"commit": c} for at, c in tips.items()}}
     site.conn.execute(
         sa.text(
             "INSERT INTO tree_history VALUES (:t, 'vm-icount', :job, :m, :c, CAST(:f AS jsonb))"

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob, spec_sha256
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -107,7 +108,7 @@ class Lab:
             "kernel": {"build_key": build_key, "image": str(file.resolve())},
             "testbox": self.testbox,
             "k": k,
-            "unit_jobs": [job.to_json() for job in self.unit_jobs],
+            "unit_jobs": codec.plain(self.unit_jobs),
         }
         folder = kept.with_suffix(".boot")
         order_file = kept.with_suffix(".order.json")
@@ -234,7 +235,7 @@ def unit_jobs(names: Sequence[str], testbox: str) -> tuple[UnitJob, ...]:
                 "--json",
             ]
         )
-        found += [UnitJob.from_json(job) for job in json.loads(printed)]
+        found += [codec.typed(UnitJob, job, ignore_unknown=True) for job in json.loads(printed)]
     return tuple(found)
 
 

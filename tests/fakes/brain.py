@@ -30,6 +30,7 @@ from swingbot.service.report.send import send_due
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.reports import PostgresOutbox
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop, NoRest
@@ -83,7 +84,7 @@ class PostgresDesk:
 
 
 def _jobs(documents: Sequence[Mapping[str, Any]]) -> list[UnitJob]:
-    return [UnitJob.from_json(document) for document in documents]
+    return [codec.typed(UnitJob, document) for document in documents]
 
 
 @dataclass(kw_only=True)

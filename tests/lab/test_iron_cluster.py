@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -124,7 +125,7 @@ def test_both_leave_their_idle_systems_together_measure_over_the_cable_and_come_
     assert (outcome["status"], outcome["reason"]) == ("up", None)
     [run] = parse_results(
         pair.out / "results.tar",
-        [UnitJob.from_json(RR)],
+        [codec.typed(UnitJob, RR)],
         load_programs(ROOT / "jobs" / "programs"),
         outcome["facts"],
     )

@@ -20,6 +20,7 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.ports import RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import resolve_parts
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import read_lkp
@@ -251,7 +252,7 @@ def a_lab(tmp_path: Path, made: LkpEngine) -> Lab:
 
 def test_an_lkp_that_is_not_installed_on_the_testbox_is_the_lab_s_fault(tmp_path: Path) -> None:
     lab = a_lab(tmp_path, LkpEngine(src="/nowhere/lkp-tests"))
-    outcome = lab.boot([HACKBENCH.to_json()])
+    outcome = lab.boot([codec.plain(HACKBENCH)])
     assert outcome["status"] == "infra"
     assert outcome["reason"] == (
         "The engine lkp of testbox played cannot run: lkp-tests is not at "
@@ -267,7 +268,7 @@ def test_a_job_that_lkp_can_t_run_is_reported_before_anything_boots(tmp_path: Pa
         "p: engine lkp can't run prints: lkp-tests does not have it"
     )
     assert not (lab.out / "console.log").exists()
-    outcome = lab.boot([HACKBENCH.to_json() | {"monitors": ["perf-profile"]}])
+    outcome = lab.boot([codec.plain(HACKBENCH) | {"monitors": ["perf-profile"]}])
     assert outcome["reason"].startswith(
         "hackbench-a: engine lkp does not support the monitor perf-profile"
     )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand, path_params
 from swingbot_jobs.language.job import JobError
@@ -53,7 +54,7 @@ def refused(
 def test_events_are_no_axis_and_no_part_of_a_name() -> None:
     (job,) = jobs("hackbench:\nevents: [cycles, stalled-cycles-frontend, cycles]\n")
     assert (job.name, job.events) == ("j-defaults", ("cycles", "stalled-cycles-frontend"))
-    assert UnitJob.from_json(job.to_json()) == job
+    assert codec.typed(UnitJob, codec.plain(job)) == job
     (overridden,) = jobs("hackbench:\n", overrides={"events": "branches"})
     assert overridden.events == ("branches",)
     assert "jobs/j.yaml" in refused("hackbench:\nevents: [cycles, 'a b']\n")

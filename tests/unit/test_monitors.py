@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swingbot_jobs import limits
+from swingbot_jobs import codec, limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import find_metric, load_programs
 from swingbot_jobs.reading import snapshots
@@ -306,8 +306,8 @@ def test_the_path_length_is_instructions_by_workload() -> None:
 
 def test_a_unit_job_without_monitors_is_written_as_it_always_was() -> None:
     plain = UnitJob(name="j", program="p", params={}, runs=2)
-    assert "monitors" not in plain.to_json()
-    assert UnitJob.from_json(WATCHED.to_json()) == WATCHED
+    assert "monitors" not in codec.plain(plain)
+    assert codec.typed(UnitJob, codec.plain(WATCHED)) == WATCHED
     assert [WATCHED.monitor_of(number) for number in WATCHED.numbers] == [
         None,
         "perf-profile",

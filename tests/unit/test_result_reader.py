@@ -20,6 +20,7 @@ from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.service.ports.lab import Lab
 from swingbot.service.ports.results import Unreadable
 from swingbot.service.result.ingest import read_runs
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -71,9 +72,10 @@ import json, resource, sys
 from pathlib import Path
 from swingbot.adapters.result_child import peak_bytes
 from swingbot.adapters.result_reader import ChildResultReader
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 reader = ChildResultReader(Path(sys.argv[1]))
-job, before = UnitJob.from_json(json.loads(sys.argv[2])), peak_bytes()
+job, before = codec.typed(UnitJob, json.loads(sys.argv[2])), peak_bytes()
 with open(sys.argv[3], "rb") as results:
     runs = reader.parse(results, [job], None)
 child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
@@ -87,7 +89,7 @@ def test_an_archive_that_needs_gigabytes_takes_none_of_them_here(
     """In a process of its own, because a child's peak includes that of the process before exec."""
     file = long_name(tmp_path / "results.tar")
     ran = subprocess.run(
-        [sys.executable, "-c", MEASURED_HERE, PROGRAMS, json.dumps(JOB.to_json()), file],
+        [sys.executable, "-c", MEASURED_HERE, PROGRAMS, json.dumps(codec.plain(JOB)), file],
         check=True,
         capture_output=True,
         text=True,

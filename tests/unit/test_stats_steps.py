@@ -16,6 +16,7 @@ from swingbot.core.stats.findings import Findings, look
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import BadSamples
 from swingbot.core.stats.steps import StepNoise, _p_of_difference
+from swingbot_jobs import codec
 
 SD = 0.007
 
@@ -130,7 +131,7 @@ def test_a_step_that_the_anchor_makes_too_is_the_machines() -> None:
 @pytest.mark.parametrize("values", [[1.0], [1.0, 2.0], [5.0] * 50, [0.0] * 30, [-1.0, 1.0] * 20])
 def test_short_flat_and_negative_histories_are_no_trouble(values: list[float]) -> None:
     found = look(values)
-    json.dumps(found.to_json(), allow_nan=False)
+    json.dumps(codec.plain(found), allow_nan=False)
     assert draw_history(values, found)
     assert found.changes == ()
 

@@ -19,6 +19,7 @@ from swingbot.core.stats.tip_spreads import (
     latest_change,
     tip_spread,
 )
+from swingbot_jobs import codec
 
 
 def tips(rng: np.random.Generator, count: int, sd: float, boots: int = 3) -> list[TipSpread]:
@@ -134,13 +135,13 @@ def test_a_history_names_the_tip_from_which_boots_spread_further() -> None:
     assert abs(findings.boots_spread.at - 30) <= 2
     line = f"times as large from {findings.boots_spread.at} on, level unchanged"
     assert any(line in said for said in tell(findings, [str(n) for n in range(60)]))
-    assert Findings.from_json(findings.to_json()) == findings
+    assert codec.typed(Findings, codec.plain(findings)) == findings
 
 
 def test_findings_stored_before_they_had_the_spread_between_boots_are_read() -> None:
-    stored = look([100.0, 101.0, 99.0]).to_json()
+    stored = codec.plain(look([100.0, 101.0, 99.0]))
     del stored["boots_spread"]
-    assert Findings.from_json(stored).boots_spread is None
+    assert codec.typed(Findings, stored).boots_spread is None
 
 
 def test_a_step_at_the_same_place_is_not_called_an_unchanged_level() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import SEARCH, OrderKind
 from swingbot_jobs.contract.trust import Trust, trust_of
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -126,7 +127,7 @@ class BootOrder(OrderHeader):
             testbox=document["testbox"],
             k=document["k"],
             purpose=document.get("purpose", SEARCH),
-            unit_jobs=tuple(UnitJob.from_json(job) for job in document["unit_jobs"]),
+            unit_jobs=tuple(codec.typed(UnitJob, job) for job in document["unit_jobs"]),
             document={name: value for name, value in document.items() if name != "exchange"},
         )
 

@@ -86,7 +86,7 @@ class Noise(Rows):
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
         jobs = (
-            UnitJob.from_json(job)
+            codec.typed(UnitJob, job)
             for row in self.select(_MEASURED_SPECS, testbox=testbox, most=RECENT_BOOTS)
             for job in row.unit_jobs
         )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from swingbot_db.store.rows import Rows
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob, spec_sha256
 
 
@@ -16,13 +17,13 @@ class Specs(Rows):
             "INSERT INTO boot_spec (sha256, unit_jobs) VALUES (:sha, CAST(:jobs AS jsonb)) ON"
             " CONFLICT DO NOTHING",
             sha=sha256,
-            jobs=json.dumps([job.to_json() for job in unit_jobs]),
+            jobs=json.dumps(codec.plain(unit_jobs)),
         )
         return sha256
 
     def get(self, sha256: str) -> list[UnitJob]:
         return [
-            UnitJob.from_json(job)
+            codec.typed(UnitJob, job)
             for job in self.scalar(
                 "SELECT unit_jobs FROM boot_spec WHERE sha256 = :sha", sha=sha256
             )

@@ -13,9 +13,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from swingbot_jobs import limits
+from swingbot_jobs import codec, limits
+from swingbot_jobs.codec import Sparse
 from swingbot_jobs.contract import settings
 
 # A unit job's name becomes a directory in the guest, a URL and a column:
@@ -43,23 +43,22 @@ class UnitJob:
     program: str
     params: Mapping[str, str]
     runs: int
-    monitors: tuple[str, ...] = ()
-    warmup: int = 0  # warm-up runs before the others; not counted
+    # Unset fields are left out, so that a spec keeps its name when the language grows.
+    monitors: Sparse[tuple[str, ...]] = ()
+    warmup: Sparse[int] = 0  # warm-up runs before the others; not counted
     # required facts of the boot; otherwise the runs are invalid
-    demand: Mapping[str, str] = field(default_factory=dict)
-    compare_fact: tuple[
-        str, ...
-    ] = ()  # facts under comparison: a difference in them does not prevent a verdict
-    functions: tuple[
-        str, ...
-    ] = ()  # kernel functions, as in the source, whose calls the monitor function-profile counts
+    demand: Sparse[Mapping[str, str]] = field(default_factory=dict)
+    # facts under comparison: a difference in them does not prevent a verdict
+    compare_fact: Sparse[tuple[str, ...]] = ()
+    # kernel functions, as in the source, whose calls the monitor function-profile counts
+    functions: Sparse[tuple[str, ...]] = ()
     # events that perf counts in place of the usual ones, as perf names them
-    events: tuple[str, ...] = ()
-    cmdline: str = ""  # words appended to the testbox's own kernel command line
+    events: Sparse[tuple[str, ...]] = ()
+    cmdline: Sparse[str] = ""  # words appended to the testbox's own kernel command line
     # sysctls by name (settings.sysctl_name), set for its runs and then restored
-    sysctl: Mapping[str, str] = field(default_factory=dict)
+    sysctl: Sparse[Mapping[str, str]] = field(default_factory=dict)
     # guest seconds of one run of fixed work, roughly; 0: it has a runtime, or it is not known
-    work_seconds: float = 0.0
+    work_seconds: Sparse[float] = 0.0
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -100,44 +99,6 @@ class UnitJob:
         behind = number - self.warmup - self.runs
         return self.monitors[behind] if behind >= 0 else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Leave out unset keys, so that a spec keeps its name when the language grows."""
-        plain = {
-            "name": self.name,
-            "program": self.program,
-            "params": dict(self.params),
-            "runs": self.runs,
-        }
-        more = {
-            "monitors": list(self.monitors),
-            "warmup": self.warmup,
-            "demand": dict(self.demand),
-            "compare_fact": list(self.compare_fact),
-        }
-        more["functions"] = list(self.functions)
-        more["events"] = list(self.events)
-        more |= {"cmdline": self.cmdline, "sysctl": dict(sorted(self.sysctl.items()))}
-        more["work_seconds"] = self.work_seconds
-        return plain | {key: value for key, value in more.items() if value}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> UnitJob:
-        return cls(
-            name=value["name"],
-            program=value["program"],
-            params=dict(value["params"]),
-            runs=value["runs"],
-            monitors=tuple(value.get("monitors", ())),
-            warmup=value.get("warmup", 0),
-            demand=dict(value.get("demand", {})),
-            compare_fact=tuple(value.get("compare_fact", ())),
-            functions=tuple(value.get("functions", ())),
-            events=tuple(value.get("events", ())),
-            cmdline=value.get("cmdline", ""),
-            sysctl=dict(value.get("sysctl", {})),
-            work_seconds=value.get("work_seconds", 0.0),
-        )
-
 
 def cmdline_of(unit_jobs: Iterable[UnitJob]) -> str:
     """Return the words that the unit jobs of one boot add to its kernel command line.
@@ -162,7 +123,7 @@ def spec_sha256(unit_jobs: Iterable[UnitJob]) -> str:
     How long they take is an estimate and no part of it.
     """
     canonical = json.dumps(
-        [replace(job, work_seconds=0.0).to_json() for job in unit_jobs],
+        codec.plain([replace(job, work_seconds=0.0) for job in unit_jobs]),
         sort_keys=True,
         separators=(",", ":"),
     )

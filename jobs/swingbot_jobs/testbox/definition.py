@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Final
 
 from swingbot_jobs import limits
@@ -97,10 +97,6 @@ class QemuDriver:
     # code; rdrand and rdseed would add entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the driver's fields as a dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDriver:
@@ -113,10 +109,6 @@ class CommandDriver:
     virtual: ClassVar[bool] = False
 
     argv: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the facts that may be shown."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,10 +281,19 @@ class Testbox:
         return asdict(undriven) | {
             "driver": self.driver.name,
             "engine": self.engine,
-            self.driver.name: self.driver.to_json(),
+            self.driver.name: self.driver.to_json()
+            if isinstance(self.driver, SshDriver | ClusterDriver)
+            else asdict(self.driver),
             "tuning": self.tuning.name if self.tuning else None,
             "tuning_without": list(self.tuning.left_out) if self.tuning else [],
         }
+
+
+_REMEMBERED: Final = tuple(
+    one.name
+    for one in fields(Testbox)
+    if one.name not in ("driver", "perturbations", "tuning", "lkp")
+)
 
 
 def remembered(facts: Mapping[str, Any]) -> Testbox:
@@ -302,21 +303,5 @@ def remembered(facts: Mapping[str, Any]) -> Testbox:
 
     Raises KeyError if these are not such facts.
     """
-    names = (
-        "name",
-        "tbox_group",
-        "description",
-        "model",
-        "nr_cpu",
-        "memory_mb",
-        "label",
-        "repeatable",
-        "boot_seconds",
-        "cmdline",
-        "accepts",
-        "demand",
-    )
-    # rows older than job settings lack this key
-    can_set = tuple(facts.get("can_set", CAN_SET))
-    stored = {name: facts[name] for name in names}
-    return Testbox(driver=CommandDriver(argv=()), can_set=can_set, **stored)
+    stored = {name: facts[name] for name in _REMEMBERED} | {"can_set": tuple(facts["can_set"])}
+    return Testbox(driver=CommandDriver(argv=()), **stored)

@@ -71,9 +71,6 @@ class TuningFinding:
     found: str
     do: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        return {"what": self.what, "ok": self.ok, "found": self.found, "do": self.do}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from swingbot.adapters import limits
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -74,7 +75,7 @@ def peak_bytes() -> int:
 
 
 def _answer(document: dict[str, Any], descriptor: int, programs: dict[str, Program]) -> bytes:
-    jobs = [UnitJob.from_json(job) for job in document["unit_jobs"]]
+    jobs = [codec.typed(UnitJob, job) for job in document["unit_jobs"]]
     try:
         with open(descriptor, "rb") as tar:
             runs = parse_results(tar, jobs, programs, document["facts"])

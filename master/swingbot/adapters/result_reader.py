@@ -22,6 +22,7 @@ from typing import IO, Any, Final, get_args
 from swingbot.adapters import limits, process, progress
 from swingbot.adapters.result_child import LENGTH, MIB, READY, receive
 from swingbot.service.ports.results import Unreadable
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
@@ -54,7 +55,7 @@ class ChildResultReader:
 
         `facts` are those of the outcome.
         """
-        request = {"unit_jobs": [job.to_json() for job in unit_jobs], "facts": facts}
+        request = {"unit_jobs": codec.plain(unit_jobs), "facts": facts}
         with ExitStack() as stack, progress.waiting(START_SECONDS + self._seconds):
             plain = stack.enter_context(tempfile.TemporaryFile())
             _copy(tar, plain)

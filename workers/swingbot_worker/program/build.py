@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -56,9 +56,6 @@ class InstalledProgram:
     directory: Path
     binaries: tuple[str, ...]
     walls: str
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self) | {"directory": str(self.directory)}
 
 
 def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram:

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from swingbot_jobs import codec
 from swingbot_worker import InfraError
 from swingbot_worker.program.listing import JobNeeds, job_needs
 from swingbot_worker.site import from_environment
@@ -60,7 +61,7 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
     except OSError as error:
         _end(2, f"{error.filename or 'The build'}: {error.strerror}; nothing was changed.")
     if as_json:
-        click.echo(json.dumps(built.to_json(), indent=2))
+        click.echo(json.dumps(codec.plain(built), indent=2))
     else:
         count = len(built.binaries)
         click.echo(f"{built.version}: {count} binaries in {built.directory}, built {built.walls}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.limits import REASON_CHARACTERS
@@ -60,7 +61,7 @@ def read_boot(
     with results.open("rb") as file:
         task = {
             "results": file.fileno(),
-            "unit_jobs": [job.to_json() for job in unit_jobs],
+            "unit_jobs": codec.plain(unit_jobs),
             "facts": ours,
             "marks": list(marks),
         }

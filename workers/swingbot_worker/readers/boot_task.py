@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.limits import REASON_CHARACTERS
@@ -20,7 +21,7 @@ def main() -> None:
 def _do(task: dict[str, Any]) -> dict[str, Any]:
     with open(task["results"], "rb") as tar:
         results = read_results(tar)
-    jobs = [UnitJob.from_json(job) for job in task["unit_jobs"]]
+    jobs = [codec.typed(UnitJob, job) for job in task["unit_jobs"]]
     reported = facts_of(results.facts)
     facts = {**reported, **task["facts"], **settings_read(jobs, results)}
     return {

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from swingbot_jobs import codec
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import TuningFinding
@@ -49,11 +50,7 @@ def command(name: str, as_json: bool) -> None:
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
-    click.echo(
-        json.dumps([finding.to_json() for finding in findings], indent=2)
-        if as_json
-        else as_text(findings)
-    )
+    click.echo(json.dumps(codec.plain(findings), indent=2) if as_json else as_text(findings))
     sys.exit(0 if all(finding.ok for finding in findings) else 1)
 
 

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from swingbot_jobs import codec
 from swingbot_worker import InfraError
 from swingbot_worker.walls.limits import MIB, limits_of
 from swingbot_worker.walls.probe import missing, probe
@@ -38,8 +39,8 @@ def command(as_json: bool) -> None:
     if result.sandbox is not None:
         limits = result.sandbox.limits
     facts = {
-        "walls": [wall.to_json() for wall in result.walls],
-        "trials": [trial.to_json() for trial in tried],
+        "walls": codec.plain(result.walls),
+        "trials": codec.plain(tried),
         "complete": result.complete and not failed,
         "builds": ["trusted", "untrusted"] if not failed else ["trusted"],
         "limits": {

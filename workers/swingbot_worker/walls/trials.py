@@ -10,7 +10,7 @@ import contextlib
 import socket
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -73,9 +73,6 @@ class Trial:
     attempt: str
     saw: str
     held: bool
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 # wall, attempt, script

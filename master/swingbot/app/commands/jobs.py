@@ -20,6 +20,7 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.service.ports import RequestError
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
@@ -71,7 +72,7 @@ def jobs_expand(
     if json_:
         say_json(
             [
-                job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)}
+                codec.plain(job) | {"result_root": _result_root(job, chosen.tbox_group)}
                 for job in unit_jobs
             ]
         )

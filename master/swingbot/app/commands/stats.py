@@ -30,6 +30,7 @@ from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
 from swingbot.web.plots.findings_plot import findings_plot
+from swingbot_jobs import codec
 
 
 @click.group()
@@ -221,7 +222,7 @@ def stats_history(
         picture = findings_plot(title, [str(point.x) for point in points], values, shown)
         _write(svg, picture)
     if json_:
-        say_json({"x": [point.x for point in points], **shown.to_json()})
+        say_json({"x": [point.x for point in points], **codec.plain(shown)})
         return
     if not no_picture:
         width = shutil.get_terminal_size((100, 24)).columns

@@ -28,6 +28,7 @@ from swingbot.service.watch.trees import (
     trust_of_new_tree,
 )
 from swingbot_db import read
+from swingbot_jobs import codec
 from swingbot_jobs.contract.trust import LEVELS, Trust
 from swingbot_jobs.printable import printable
 
@@ -304,7 +305,9 @@ def history(
         for row in rows
     ]
     if json_:
-        say_json([row | {"findings": s.to_json()} for row, s in zip(rows, findings, strict=True)])
+        say_json(
+            [{**row, "findings": codec.plain(s)} for row, s in zip(rows, findings, strict=True)]
+        )
         return
     if not rows:
         click.echo(f"no tip of {name} has been measured")

@@ -32,6 +32,7 @@ from swingbot.app.settings import Settings
 from swingbot.core.keep.manifest import FORMAT, DumpedTable, Manifest
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Connection, Engine, snapshot
+from swingbot_jobs import codec
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
@@ -87,7 +88,7 @@ def backup(settings: Settings, engine: Engine, directory: Path, announce: Announ
             size=sum((directory / path).stat().st_size for path in listed),
         )
         os.sync()
-        write_json(directory / MANIFEST, manifest.to_json())
+        write_json(directory / MANIFEST, codec.plain(manifest))
     return manifest
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from swingbot_jobs import codec
 
 FORMAT: Final = 3  # 1 and 2: made before the first release
 _TABLE: Final = re.compile(r"[a-z_]{1,63}")
@@ -25,7 +27,7 @@ class BadBackup(ValueError):
 class DumpedTable:
     """One table: its columns in the order of the dump, and the number of rows written."""
 
-    name: str
+    name: Annotated[str, codec.matches(_TABLE, "a table that can be in a backup")]
     columns: tuple[str, ...]
     rows: int
 
@@ -43,35 +45,22 @@ class Manifest:
     files: int
     size: int
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def read_manifest(document: Any, where: str) -> Manifest:
     """Check the manifest in `document`, parsed JSON. Raises BadBackup."""
+    found = document.get("format") if isinstance(document, dict) else None
+    if found is not None and found != FORMAT:
+        raise BadBackup(
+            f"{where} has backup format {found!r}, but this version only reads format {FORMAT}:"
+            " its results are restored by the version of swingbot that made it"
+        )
     try:
-        if document["format"] != FORMAT:
-            raise BadBackup(
-                f"{where} has backup format {document['format']!r}, but this version only reads"
-                f" format {FORMAT}: its results are restored by the version of swingbot that made"
-                " it"
-            )
-        tables = tuple(
-            DumpedTable(**{**row, "columns": tuple(row["columns"])}) for row in document["tables"]
-        )
-        manifest = Manifest(**{**document, "tables": tables, "secrets": tuple(document["secrets"])})
+        manifest = codec.typed(Manifest, document)
         datetime.fromisoformat(manifest.taken_at)
-        sound = all(_TABLE.fullmatch(table.name) for table in tables) and all(
-            isinstance(number, int) for number in manifest.sequences.values()
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, BadBackup):
-            raise
+    except ValueError as error:
         raise BadBackup(
             f"{where} is not the manifest of a backup ({error}); use another backup"
         ) from None
-    if not sound:
-        raise BadBackup(f"{where} names tables that cannot be in a backup; use another backup")
     return manifest
 
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
-class BadConclusion(ValueError):
-    """A stored conclusion lacks a key; the message names it."""
+from swingbot_jobs import codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,34 +22,16 @@ class EndedSearch:
     """The conclusion of a bisection, with the boots, kernels and builds that it took."""
 
     culprits: Sequence[NamedCulprit]
-    candidates: int
+    candidates: Sequence[Any]  # the commits searched
     boots: int
     kernels: int
     builds: int
-    spread_ratio: float | None  # spread between boots, if that is what changed
+    spread_ratio: float | None = None  # spread between boots, if that is what changed
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> EndedSearch:
-        """Read a stored conclusion. Raises BadConclusion."""
-        try:
-            return cls(
-                culprits=[
-                    NamedCulprit(
-                        commit=culprit["commit"],
-                        parent=culprit["parent"],
-                        probability=culprit["probability"],
-                        change_pct=culprit["change_pct"],
-                    )
-                    for culprit in document["culprits"]
-                ],
-                candidates=len(document["candidates"]),
-                boots=document["boots"],
-                kernels=document["kernels"],
-                builds=document["builds"],
-                spread_ratio=document.get("spread_ratio"),
-            )
-        except KeyError as missing:
-            raise BadConclusion(f"conclusion: {missing.args[0]!r} is missing") from None
+        """Read a stored conclusion, whose other keys are ignored. Raises BadDocument."""
+        return codec.typed(cls, document, "conclusion", ignore_unknown=True)
 
     @property
     def of_spread(self) -> bool:

@@ -54,9 +54,6 @@ class LeaseHeld:
     fence: int
     seconds: float
 
-    def to_json(self) -> dict[str, object]:
-        return {"fence": self.fence, "seconds": round(self.seconds, 1)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRefused:

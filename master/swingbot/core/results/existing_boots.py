@@ -103,7 +103,7 @@ def _measured_places(document: Document) -> list[MeasuredPlace]:
     jobs: dict[tuple[str, str], UnitJob] = {}
     for spec, unit_jobs in document["specs"].items():
         for job in unit_jobs:
-            jobs[spec, job["name"]] = UnitJob.from_json(job)
+            jobs[spec, job["name"]] = codec.typed(UnitJob, job)
     for boot in document["boots"]:
         for job in document["specs"][boot["spec"]]:
             by_place[boot["testbox"], job["name"]].append(boot)
@@ -217,7 +217,7 @@ def _arms(place: MeasuredPlace, document: Document) -> list[MeasuredArm]:
             name=str(kernel),
             image=boots[0]["image_sha256"],
             spec=place.spec,
-            jobs=[UnitJob.from_json(job) for job in document["specs"][boots[0]["spec"]]],
+            jobs=[codec.typed(UnitJob, job) for job in document["specs"][boots[0]["spec"]]],
             boots=[
                 MeasuredBoot(
                     k=numbers[kernel, boot["id"]],

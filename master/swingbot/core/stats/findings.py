@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -97,47 +97,6 @@ class Findings:
     modes: Modes | None = None
     latest: Latest | None = None
     anchor: Findings | None = None  # of the anchor kernel measured with each point
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON; numbers that are not finite become None."""
-        return dict(_plain(asdict(self)))
-
-    @staticmethod
-    def from_json(given: Mapping[str, Any]) -> Findings:
-        """Read the output of `to_json` and ignore other keys.
-
-        Raises KeyError or TypeError for anything else.
-        """
-        parts = {
-            name: kind(**given[name]) if given.get(name) is not None else None
-            for name, kind in _PARTS.items()
-        }
-        return Findings(
-            points=given["points"],
-            levels=tuple(LevelSegment(**level) for level in given["levels"]),
-            changes=tuple(LevelChange(**change) for change in given["changes"]),
-            noise_pct=given["noise_pct"],
-            alike=given["alike"],
-            anchor=Findings.from_json(given["anchor"]) if given["anchor"] is not None else None,
-            **parts,
-        )
-
-
-_PARTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "creep": Creep,
-    "spread": SpreadChange,
-    "boots_spread": SpreadChange,
-    "modes": Modes,
-    "latest": Latest,
-}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def look(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from swingbot_jobs.reading import buddy
 from swingbot_jobs.reading.buddy import Zone
@@ -42,9 +42,6 @@ class ZoneMemory:
     boots: int
     before: Moment | None
     after: Moment | None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def free_memory(samples: Iterable[Sample]) -> list[ZoneMemory]:

@@ -23,6 +23,7 @@ from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.variants import Variants
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
+from swingbot_jobs import codec
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -111,7 +112,10 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
             lab.catalogue.programs, tx.specs.get(parts[0][1]), request.metric, request.unit_job
         )
         identity = json.dumps(
-            [tree.id, *ends, tree.kconfig, tree.compiler, *testboxes, job.to_json(), request.metric]
+            [
+                *(tree.id, *ends, tree.kconfig, tree.compiler, *testboxes),
+                *(codec.plain(job), request.metric),
+            ]
         )
         resolved = ResolvedBisection(
             tree=tree,

@@ -9,6 +9,7 @@ from swingbot.core.stats.tip_spreads import tip_spread
 from swingbot.core.thresholds import HISTORY_TIPS
 from swingbot.service.ports.histories import Histories
 from swingbot.service.ports.swings import Swings
+from swingbot_jobs import codec
 
 
 def note_history(
@@ -39,7 +40,7 @@ def note_history(
             unit_job=row.unit_job,
             metric=row.metric,
             upto=comparison.id,
-            findings=findings.to_json() | {"tips": tips},
+            findings=codec.plain(findings) | {"tips": tips},
         )
     )
 

@@ -224,7 +224,7 @@ def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -
     conclusion = bisections.conclusion(bisection.id)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
-        candidates=conclusion.candidates,
+        candidates=len(conclusion.candidates),
         boots=conclusion.boots,
         kernels=conclusion.kernels,
         builds=conclusion.builds,

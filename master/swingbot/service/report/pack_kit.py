@@ -30,6 +30,7 @@ from swingbot.core.text.plain import cut
 from swingbot.service import limits
 from swingbot.service.report import kit_parts
 from swingbot.service.report.kit_parts import Gathering, KitSources, Row
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 
 _OPEN: Final = ("waiting", "running")
@@ -326,7 +327,7 @@ def _payloads(
     payloads = []
     for number, key in enumerate(keys, 1):
         rows = [row for row in known.values() if _payload_key(row) == key]
-        jobs = [UnitJob.from_json(job) for job in sources.boot_order(rows[0]["id"])["unit_jobs"]]
+        jobs = [codec.typed(UnitJob, job) for job in sources.boot_order(rows[0]["id"])["unit_jobs"]]
         archive, programs = kit_parts.job_of(gathering, rows, jobs)
         same = first.get(key[2])
         payload = KitPayload(

@@ -14,6 +14,7 @@ from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
 from swingbot.core.text.numbers import times_the_spread
 from swingbot.core.text.plain import cut
+from swingbot_jobs import codec
 
 MISSING = "–"  # a missing value is never shown as 0
 
@@ -69,7 +70,7 @@ def history_lines(findings: Mapping[str, Any]) -> list[str]:
     """Lines on the tips of a branch; a tip is named by its commit."""
     try:
         tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
-        return tell(Findings.from_json(findings), tips)
+        return tell(codec.typed(Findings, findings, ignore_unknown=True), tips)
     except (AttributeError, KeyError, TypeError, ValueError):
         return ["stored by a different version of swingbot; the next tip replaces it"]
 

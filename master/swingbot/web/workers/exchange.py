@@ -27,6 +27,7 @@ from swingbot.web.http import json_body
 from swingbot.web.http.file_response import stored
 from swingbot.web.http.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.workers.controllers import Controllers, TestboxStore
+from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -213,7 +214,7 @@ class Exchange:
         held = await self._controllers.hold(request, attempt)
         if isinstance(held, Response):
             return held
-        lease = {} if held is None else {"lease": held.to_json()}
+        lease = {} if held is None else {"lease": codec.plain(held)}
         wanted = await self._lane.run(self._attempts.wanted, attempt)
         return (
             _refuse(404, "this attempt does not exist")

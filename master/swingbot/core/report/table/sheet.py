@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Better
 
@@ -168,7 +169,7 @@ def sheet_of_table(
         for key, rows in groups.items()
         if all(row.alias_of for row in rows) and rows[0].original in groups
     }
-    jobs = [UnitJob.from_json(job) for part in table["parts"] for job in part["unit_jobs"]]
+    jobs = [codec.typed(UnitJob, job) for part in table["parts"] for job in part["unit_jobs"]]
     return Sheet(
         id=id_ or table["id"],
         tree=table["tree"],
@@ -349,7 +350,7 @@ def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
         for name, point in (("parent", points[at - 1]), ("commit", points[at]))
     )
     cells = (Cell(side=base, rows={}), Cell(side=head, rows={"first": row}))
-    jobs = [UnitJob.from_json(job) for job in bisection.get("unit_jobs") or ()]
+    jobs = [codec.typed(UnitJob, job) for job in bisection.get("unit_jobs") or ()]
     block = Block(
         testbox=row.testbox,
         label=row.label,
