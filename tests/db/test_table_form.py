@@ -154,9 +154,12 @@ def test_each_patch_of_a_mailbox_is_a_commit_of_its_own(serve: Serve) -> None:
     answer = site.json(site.web.token("Ada", Role.SUBMITTER), head="base", patch=site.mailbox())
     assert answer.status_code == 201, answer.text
     assert answer.json()["patches"] == ["1", "2"]
-    assert answer.json()["left_out"] == [
-        {"subject": "[PATCH 0/2] *** SUBJECT HERE ***", "reason": "cover letter"}
-    ]
+    (left_out,) = answer.json()["left_out"]
+    assert left_out["author"].endswith(">") and left_out == {
+        "subject": "[PATCH 0/2] *** SUBJECT HERE ***",
+        "reason": "cover letter",
+        "author": left_out["author"],
+    }
     lab = make_lab(site.web.settings, site.web.engine)
     head = site.head_of(answer.json()["id"]).commit
     made = lab.tools.git.first_parents(site.commits[0], head)
@@ -403,7 +406,12 @@ def hidden(page: str, door: str) -> dict[str, str]:
             r"/comparison/c\d+",
             {"head": "base"},
             "patch",
-            ["<code>base+2 patches</code>", "*** SUBJECT HERE *** (cover letter)", "4 boots"],
+            [
+                "<code>base+2 patches</code>",
+                "*** SUBJECT HERE *** by ",
+                "(cover letter)",
+                "4 boots",
+            ],
         ),
         (
             "/experiment",

@@ -136,6 +136,21 @@ def test_a_subject_comes_back_as_it_went(subject: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "subject",
+    [
+        f"[linux:b] [mm/x] a8fa31873154: will-it-scale.{'per_process_' * 9}ops 9.3% worse",
+        "a" * 180,
+        "word " * 30,
+        "",
+    ],
+)
+def test_an_ascii_subject_is_sent_as_it_is_and_folded_at_spaces(subject: str) -> None:
+    data = encoded(subject=subject)
+    assert b"=?" not in data.partition(b"\r\n\r\n")[0] and b"\r\n \r\n" not in data
+    assert str(parsed(data)["Subject"]) == subject.strip()
+
+
 def test_a_line_break_in_an_encoded_word_adds_no_header() -> None:
     for subject in ("=?utf-8?q?=0d=0aBcc:_a@b?=", "x =??Q?=0D=0ABcc:_a@b"):
         assert b"\r\nBcc" not in encoded(subject=subject)

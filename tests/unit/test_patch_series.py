@@ -233,6 +233,13 @@ def test_a_line_that_is_no_scissors_stays() -> None:
         ("[PATCH v6.1 1/3] x", "x", (1, 3), 1),
         ("[media] x 1/2", "[media] x 1/2", (None, None), 1),
         ("[RFC PATCH V4] [RESEND] x", "x", (None, None), 4),
+        ("[RFC PATCH 0/9 v2] x", "x", (0, 9), 2),
+        ("[RFC PATCH V6 2/4 Resend] x", "x", (2, 4), 6),
+        ("[PATCH_v3 1/2] x", "x", (1, 2), 3),
+        ("[PATCH ver 2] x", "x", (None, None), 2),
+        ("[PATCH] x (v2)", "x (v2)", (None, None), 2),
+        ("[PATCH cgroup/for-6.20] x", "x", (None, None), 1),
+        ("[EXTERNAL] [PATCH 1/2] x", "x", (1, 2), 1),
         ("x [PATCH 1/2]", "x [PATCH 1/2]", (None, None), 1),
         ("", "", (None, None), 1),
     ],
@@ -243,6 +250,7 @@ def test_a_subject_is_taken_apart(
     for text, reply in (
         (subject, False),
         (f"Re: RE: {subject}", True),
+        (f"[EXT] Re: {subject}", True),
         (f"Fwd: {subject}", False),
     ):
         found = read_subject(text)
@@ -346,11 +354,17 @@ def test_a_reply_alone_that_has_a_diff_is_the_patch() -> None:
         (numbered("1/7", "2/7", "4/7", "5/7", "6/7", "7/7"), "patch 3/7 is missing"),
         (numbered("2/2"), "patch 1/2 is missing"),
         (numbered("20/20"), "1/20, 2/20, 3/20, .* and 9 more are missing"),
-        (numbered("1/2", "2/2", "2/2"), "patch 2/2 occurs 2 times"),
+        (
+            [*numbered("1/2", "2/2"), a_mail("[PATCH 2/2] y", a_diff(new="c"))],
+            "patch 2/2 occurs 2 times",
+        ),
         (numbered("1/2", "2/2") + numbered("1/3"), "several series .of 2 and 3 patches"),
-        (numbered("1/1", "2/1"), "patch 2/1 has a number above"),
+        (numbered("1/2", "2/2", "4/2"), "patch 3/2 is missing"),
         (numbered("1/2", "2/2") + numbered("1/2", tag="PATCH v2"), "patches of v1 and v2"),
-        ([*numbered("2/2"), a_mail("[PATCH] x", a_diff()), *numbered("1/2")], "not in order"),
+        (
+            [*numbered("1/2", "2/2"), a_mail("[PATCH] x", a_diff())],
+            "patches without a number: .PATCH. x by Ada",
+        ),
         (
             [a_mail("[PATCH] x", a_diff()), a_mail("[PATCH v3] x", a_diff(new="c"))],
             "patches of v1 and v3",
@@ -404,14 +418,18 @@ def parts(kind: str, text: str) -> str:
             "format=flowed",
         ),
         (
-            a_mail("[PATCH] x", a_diff(), headers=parts("text/plain", "x-uuencode")),
-            "transfer encoding 'x-uuencode'",
+            a_mail("[PATCH] x", "begin 644 x\n#86(*\n", headers=parts("text/plain", "x-uuencode")),
+            "no mail or file has a diff; left out: [PATCH] x by Ada",
         ),
         (a_mail("[PATCH] x", "AAA", headers=parts("text/plain", "base64")), "damaged base64"),
         (a_mail("[PATCH] x", "AAAA", headers=parts("text/plain", "base64")), "NUL bytes"),
         (
             a_mail("[PATCH 1/1] x", "<pre>+b</pre>", headers="Content-Type: text/html\n"),
             "it was sent as HTML",
+        ),
+        (
+            a_mail("[PATCH] x", "<pre>+b</pre>", headers="Content-Type: text/html\n"),
+            "(HTML, which is not read)",
         ),
         (
             a_mail("[PATCH] x", a_diff(), headers="Content-Type: multipart/mixed\n"),

@@ -196,7 +196,7 @@ def test_a_plan_names_settings_of_all_rows_drained_testboxes_and_mails_left_out(
     plan = plan_table(world.lab, TableRequest(kernels=kernels_of(options, ["base"]), axes=axes))
     notes = [
         "every row has cmdline never: transparent_hugepage=never",
-        "left out: [PATCH 0/2] *** SUBJECT HERE *** (cover letter)",
+        "left out: [PATCH 0/2] *** SUBJECT HERE *** by C <c@example.org> (cover letter)",
         "box is drained (new fans): its boots wait for `swingbot testbox resume`",
     ]
     assert list(plan.notes) == notes == plan.to_json()["notes"]

@@ -8,23 +8,17 @@ read up to a limit, searches have a time limit, and unreadable mails are skipped
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from email.header import decode_header, make_header
-from email.message import Message
-from email.parser import BytesHeaderParser
-from email.policy import compat32
 from pathlib import Path
-from typing import Final
 
 from swingbot.adapters import limits, process
 from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
+from swingbot.core.patchset.mailbox import RawMail, raw_mail
+from swingbot.core.patchset.mime import header_text
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
-
-_IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
 
 
 def find_posted(
@@ -57,48 +51,40 @@ def find_posted(
     return posted
 
 
-Fits = Callable[[Message], bool]
+Fits = Callable[[RawMail], bool]
 
 
 def _by_id(message_id: str) -> Fits:
-    return lambda head: _text(head, "Message-ID") == message_id
+    return lambda head: message_id in head.ids(b"message-id")[:1]
 
 
 def _by_subject(subject: str, author: str) -> Fits:
-    return lambda head: is_posting(_text(head, "Subject"), _text(head, "From"), subject, author)
+    return lambda head: is_posting(_text(head, b"subject"), _text(head, b"from"), subject, author)
 
 
-def _posted(head: Message) -> PostedMail | None:
-    identity = _text(head, "Message-ID")
-    if not is_message_id(identity):
+def _posted(head: RawMail) -> PostedMail | None:
+    identity = next(iter(head.ids(b"message-id")), "")
+    if head.problem or not is_message_id(identity):
         return None
-    references = _IDS.findall(_text(head, "References") or _text(head, "In-Reply-To"))
+    references = head.ids(b"references") or head.ids(b"in-reply-to")
     return PostedMail(
         message_id=identity,
-        subject=_text(head, "Subject")[:1000],
+        subject=_text(head, b"subject")[:1000],
         references=tuple(filter(is_message_id, references[-20:])),
     )
 
 
-def _text(head: Message, name: str) -> str:
-    """Return a header as one line of text; a header that cannot be decoded is returned as it is."""
-    raw = head.get(name)
-    if raw is None:
-        return ""
-    line = " ".join(str(raw).split())
-    try:
-        return " ".join(str(make_header(decode_header(line))).split())
-    except (LookupError, ValueError):
-        return line
+def _text(head: RawMail, name: bytes) -> str:
+    return " ".join(header_text(head.header(name)).split())
 
 
-def _parsed(raw: bytes) -> Message:
-    return BytesHeaderParser(policy=compat32).parsebytes(raw[: limits.ARCHIVED_MAIL_BYTES])
+def _parsed(raw: bytes) -> RawMail:
+    return raw_mail(raw[: limits.ARCHIVED_MAIL_BYTES])
 
 
 def _heads(
     archive: Path, message_id: str, subject: str, author: str, deadline: float
-) -> Iterator[Message]:
+) -> Iterator[RawMail]:
     """Yield headers of candidate mails, oldest first."""
     if archive.is_file():
         yield from _mbox(archive)
@@ -118,7 +104,7 @@ def _heads(
                 yield from _mbox(file)
 
 
-def _mbox(file: Path) -> Iterator[Message]:
+def _mbox(file: Path) -> Iterator[RawMail]:
     """Yield the mails of an mbox: each begins with a line `From `, and its headers end with an
     empty line.
     """
@@ -152,7 +138,7 @@ def _repositories(archive: Path) -> list[Path]:
 
 def _public_inbox(
     repository: Path, subject: str, author: str, deadline: float
-) -> Iterator[Message]:
+) -> Iterator[RawMail]:
     """Yield candidate mails, oldest first. A commit of public-inbox has the mail's subject and
     sender, so git can select them.
 

@@ -19,8 +19,10 @@ SERIES_MAILS: Final = 5000
 QUILT_LINES: Final = 20_000
 # Lines of a mail's headers; mails in list archives have about a hundred.
 MAIL_HEADER_LINES: Final = 2000
-# Bytes of one header.
-MAIL_HEADER_BYTES: Final = 16 << 10
+# Bytes of one header, in a mail or at the beginning of its text.
+MAIL_HEADER_BYTES: Final = 4 << 10
+# Bytes of all headers of a file that are read.
+MAILS_HEADER_BYTES: Final = 4 << 20
 # Parts of a mail.
 MAIL_PARTS: Final = 200
 # Levels to which parts of a mail nest.

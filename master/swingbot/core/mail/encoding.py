@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -62,7 +63,8 @@ def _unfolded(folded: str) -> str:
 
 
 class _Policy(EmailPolicy):
-    """Message-IDs are never folded inside: email would take a long one apart into encoded words.
+    """Message-IDs and ASCII subjects are folded at spaces alone: email would take a long word of
+    them apart into encoded words.
 
     Where email loses a space between two encoded words, the whole subject is one run of them.
     """
@@ -70,6 +72,16 @@ class _Policy(EmailPolicy):
     def fold(self, name: str, value: str) -> str:
         if name in _IDS:
             return f"{name}: {f'{self.linesep} '.join(value.split())}{self.linesep}"
+        if name == "Subject" and value.isascii():
+            lines = textwrap.wrap(
+                value,
+                width=77,
+                initial_indent=f"{name}: ",
+                subsequent_indent=" ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            return f"{self.linesep.join(lines or [f'{name}: '])}{self.linesep}"
         folded = str(super().fold(name, value))
         if name == "Subject" and _unfolded(folded) != str(value):
             words = Header(str(value), charset="utf-8", header_name=name)

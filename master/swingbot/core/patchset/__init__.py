@@ -6,7 +6,7 @@ mime         decoded text parts of a mail
 subject      tags of a subject
 patch_mail   contents of a mail: author, subject, commit message, diff
 diff         the unified diff in a text
-patch_order  the order of patches by their numbers
+posting      the patches of a posting among mails, and their order
 quilt        the `series` file of a quilt directory
 read         from files to a series
 """

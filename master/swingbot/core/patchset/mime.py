@@ -1,4 +1,4 @@
-"""Decode the text parts of a mail and its attached files.
+"""Decode the text parts of a mail, its headers and its attached files, in linear time.
 
 The number of parts and their nesting are limited.
 """
@@ -8,11 +8,8 @@ from __future__ import annotations
 import binascii
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from email.errors import HeaderParseError
-from email.header import decode_header
-from email.message import Message
 from typing import Final
 
 from swingbot.core import limits
@@ -26,6 +23,10 @@ _CHARSETS: Final = re.compile(
     r"ascii|utf-8|iso8859-\d{1,2}|cp\d{3,4}|koi8-[ru]"
     r"|gb2312|gbk|gb18030|big5|shift_jis|euc_(?:jp|kr)|iso2022_(?:jp|kr)"
 )
+_PARAMETER: Final = re.compile(
+    r';\s*([^\s=;"*]{1,60})(?:\*\d{0,2}){0,2}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))'
+)
+_WORD: Final = re.compile(r"=\?([^?*\s]{1,60})(?:\*[^?\s]{0,20})?\?([qb])\?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +51,40 @@ class _Walk:
         self.html = False
 
     def texts(self, mail: RawMail, depth: int = 0) -> Iterator[TextPart]:
-        kind = _content_type(mail)
-        if kind.get_content_maintype() == "multipart":
+        kind, parameters = _parameters(mail.header(b"content-type"))
+        if kind.startswith("multipart/"):
             if depth == limits.MAIL_PART_DEPTH:
                 raise SeriesError(
                     f"a mail has parts nested more than {limits.MAIL_PART_DEPTH} deep"
                 )
-            yield from self._multipart(mail, kind, depth)
+            yield from self._multipart(mail, parameters.get("boundary", "").rstrip(), depth)
             return
-        name = kind.get_content_type()
-        disposition = mail.header(b"content-disposition").lower()
-        file = _file_name(mail, kind)
-        self.html = self.html or name == "text/html"
-        if name != "message/rfc822" and not _is_text(name, file):
+        disposition, named = _parameters(mail.header(b"content-disposition"))
+        file = (named.get("filename") or parameters.get("name", "")).lower()
+        self.html = self.html or kind == "text/html"
+        if kind != "message/rfc822" and not _is_text(kind, file):
             return
         text = _transfer(mail)
         refuse_binary(text)
         yield TextPart(
             text,
-            str(kind.get_content_charset("utf-8")),
-            attached=disposition.startswith(b"attachment") or bool(file) or name in _PATCH_TYPES,
-            flowed=str(kind.get_param("format", "")).lower() == "flowed",
-            mail=name == "message/rfc822",
+            parameters.get("charset", "utf-8"),
+            attached=disposition == "attachment" or bool(file) or kind in _PATCH_TYPES,
+            flowed=parameters.get("format", "").lower() == "flowed",
+            mail=kind == "message/rfc822",
         )
 
-    def _multipart(self, mail: RawMail, kind: Message, depth: int) -> Iterator[TextPart]:
-        boundary = kind.get_boundary()
+    def _multipart(self, mail: RawMail, boundary: str, depth: int) -> Iterator[TextPart]:
         if not boundary:
             raise SeriesError("a mail has several parts but no boundary between them")
         for piece in _split(mail.body, boundary.encode("utf-8", "replace")):
             self.parts += 1
             if self.parts > limits.MAIL_PARTS:
                 raise SeriesError(f"a mail has more than {limits.MAIL_PARTS} parts")
-            yield from self.texts(_part(piece), depth + 1)
+            part = take_headers(piece)
+            if part.problem:
+                raise SeriesError(part.problem)
+            yield from self.texts(part, depth + 1)
 
 
 def texts(mail: RawMail) -> tuple[list[TextPart], bool]:
@@ -106,34 +108,46 @@ def decode(text: bytes, charset: str = "utf-8") -> str:
 
 
 def header_text(value: bytes) -> str:
-    """Return a header's value with its encoded words (RFC 2047) decoded."""
+    """Return a header's value with its encoded words (RFC 2047) decoded.
+
+    Words of one charset in a row are decoded together: mailers cut characters between them.
+    """
     text = decode(value)
-    if "=?" not in text:
-        return text
+    pieces: list[tuple[str, bytes]] = []  # charset, empty for plain text, and bytes
+    at = 0
+    while (word := _WORD.search(text, at)) and (end := text.find("?=", word.end())) >= 0:
+        plain = text[at : word.start()]
+        if plain.strip() or not pieces:
+            pieces.append(("", plain.encode()))
+        charset, data = word[1].lower(), _unquoted(text[word.end() : end].encode(), word[2])
+        if pieces[-1][0] == charset:
+            data = pieces.pop()[1] + data
+        pieces.append((charset, data))
+        at = end + 2
+    pieces.append(("", text[at:].encode()))
+    return "".join(decode(data, charset or "utf-8") for charset, data in pieces)
+
+
+def _unquoted(text: bytes, encoding: str) -> bytes:
+    if encoding in "qQ":
+        return binascii.a2b_qp(text, header=True)
     try:
-        pieces = decode_header(text)
-    except (HeaderParseError, ValueError):
+        return binascii.a2b_base64(text + b"==")
+    except binascii.Error:
         return text
-    return "".join(
-        piece if isinstance(piece, str) else decode(piece, charset or "utf-8")
-        for piece, charset in pieces
-    )
 
 
-def _content_type(mail: RawMail) -> Message:
-    message = Message()
-    value = mail.header(b"content-type")
-    if len(value) > limits.MAIL_HEADER_BYTES // 4:
-        raise SeriesError(f"the header Content-Type has {len(value)} bytes")
-    message["Content-Type"] = decode(value) or "text/plain"
-    return message
+def _parameters(value: bytes) -> tuple[str, Mapping[str, str]]:
+    """Return the value of a header such as Content-Type, in lower case, and its parameters.
 
-
-def _file_name(mail: RawMail, kind: Message) -> str:
-    message = Message()
-    message["Content-Disposition"] = decode(mail.header(b"content-disposition")[:2000]) or "inline"
-    name = message.get_filename() or kind.get_param("name") or ""
-    return str(name if isinstance(name, str) else name[-1]).lower()
+    Parts of one (`name*0*`) are joined, and the charset of a name (RFC 2231) is not kept.
+    """
+    text = decode(value)
+    found: dict[str, str] = {}
+    for name, quoted, plain in _PARAMETER.findall(text):
+        word = re.sub(r"\\(.)", r"\1", quoted) or plain
+        found[name.lower()] = found.get(name.lower(), "") + word.rpartition("''")[2]
+    return text.partition(";")[0].strip().lower(), found
 
 
 def _is_text(kind: str, file: str) -> bool:
@@ -141,31 +155,24 @@ def _is_text(kind: str, file: str) -> bool:
 
     Some mailers send patches as application/octet-stream.
     """
+    if kind.count("/") != 1:
+        return True
     if kind.startswith("text/"):
         return kind not in ("text/html", "text/calendar")
     return kind in _PATCH_TYPES or (kind.startswith("application/") and file.endswith(_PATCH_NAMES))
 
 
 def _transfer(mail: RawMail) -> bytes:
-    encoding = mail.header(b"content-transfer-encoding").strip(b" \t\"'").lower()
-    if encoding in (b"", b"7bit", b"8bit", b"binary"):
-        return mail.body
+    """Return the body after transfer decoding; as it is if the encoding is unknown, as git does."""
+    encoding = mail.header(b"content-transfer-encoding").strip(b" \t\"';").lower()
     if encoding == b"quoted-printable":
         return binascii.a2b_qp(mail.body)
-    if encoding == b"base64":
-        try:
-            return binascii.a2b_base64(mail.body)
-        except binascii.Error as error:
-            raise SeriesError(f"a part of the mail is damaged base64 ({error})") from None
-    raise SeriesError(
-        f"the mail has the transfer encoding {decode(encoding[:40])!r};"
-        " send it with `git send-email`"
-    )
-
-
-def _part(piece: bytes) -> RawMail:
-    headers, body = take_headers(piece)
-    return RawMail(headers, body)
+    if encoding != b"base64":
+        return mail.body
+    try:
+        return binascii.a2b_base64(mail.body)
+    except binascii.Error as error:
+        raise SeriesError(f"a part of the mail is damaged base64 ({error})") from None
 
 
 def _split(body: bytes, boundary: bytes) -> Iterator[bytes]:

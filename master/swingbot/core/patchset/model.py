@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from swingbot.core.text.plain import cut
+
 _TRAILER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}: \S|[ \t]|\[")
 
 
@@ -58,19 +60,26 @@ class SeriesPatch:
 class OmittedMail:
     """A mail or file that is not applied, and the reason.
 
-    `subject` is one line: the subject of the mail, or the file's name.
+    `subject` is one line: the subject of the mail, or the file's name. `author` is that of its
+    patch, as of a SeriesPatch.
     """
 
     subject: str
     reason: str
+    author: str = ""
+
+    def __str__(self) -> str:
+        by = f" by {cut(self.author, 60)}" if self.author else ""
+        return f"{cut(self.subject, 80)}{by} ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSeries:
-    """Patches in the order in which they apply, and the omitted mails."""
+    """Patches in the order in which they apply, the omitted mails, and remarks on the order."""
 
     patches: tuple[SeriesPatch, ...]
     left_out: tuple[OmittedMail, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def commit_message(patch: SeriesPatch) -> str:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 from swingbot.core import limits
 from swingbot.core.patchset.diff import cut_off, has_diff, unix_lines
-from swingbot.core.patchset.mailbox import RawMail, begins_as_mail, raw_mail, split_mails
-from swingbot.core.patchset.mime import TextPart, decode, header_text, texts
-from swingbot.core.patchset.model import (
-    SeriesError,
+from swingbot.core.patchset.mailbox import (
+    RawMail,
+    begins_as_mail,
+    raw_mail,
+    refuse_binary,
+    split_mails,
 )
+from swingbot.core.patchset.mime import TextPart, decode, header_text, texts
+from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.subject import Tagged, read_subject
 from swingbot.core.text.plain import clean, cut
 
-_IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)", re.IGNORECASE)
+_IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)|(\[PATCH\] .*)", re.IGNORECASE)
+_PASTED: Final = re.compile(r">?From [0-9a-f]{40,64} Mon Sep 17 00:00:00 2001")
 _SHOWN: Final = re.compile(rb"commit [0-9a-f]{7,64}\b[^\n]{0,200}\n(?:[A-Z][a-z]+: [^\n]*\n){1,5}")
 _SCISSORS: Final = (">8", "8<", ">%", "%<")
-_MESSAGE_ID: Final = re.compile(r"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +34,36 @@ class PatchMail:
     """A parsed mail or patch file.
 
     `subject` is as in the mail, `tagged` its parsed form. `rest` is the text after the commit
-    message: notes, diff, signature. `is_mail` is False for a file without headers. `answers`: it
-    has an In-Reply-To header.
+    message: notes, diff, signature. `is_mail` is False for a file without headers. `problem` says
+    why its text cannot be read. An attached mail is a part of the mail that it came with: its
+    `poster`, `parents` and `reply` are those of that mail.
     """
 
     subject: str
     tagged: Tagged
     author: str
+    poster: str  # as `author`; empty if unknown
     date: datetime | None
     message_id: str | None
-    body: str
-    rest: bytes
-    has_diff: bool
-    is_mail: bool
-    answers: bool
-    html: bool
+    parents: tuple[str, ...]  # Message-IDs, the mail that it answers first; empty if unknown
+    reply: bool
+    top: PatchMail | None = None  # the mail to which it is attached
+    body: str = ""
+    rest: bytes = b""
+    has_diff: bool = False
+    is_mail: bool = True
+    html: bool = False
+    problem: str = ""
+
+    @property
+    def is_patch(self) -> bool:
+        """Whether it is to be applied, if it belongs to the posting.
+
+        A cover letter may contain a diff between two versions of its series.
+        """
+        tagged = self.tagged
+        numbered = tagged.number is not None or (tagged.patch and bool(self.problem))
+        return tagged.number != 0 and (self.has_diff or numbered)
 
     @property
     def label(self) -> str:
@@ -52,10 +71,25 @@ class PatchMail:
         return cut(self.subject or self.body.partition("\n")[0], 100) or "without a subject"
 
 
-def read_letters(data: bytes) -> Iterator[PatchMail]:
-    """Yield the mails of a file and those attached to them, in order. Raises SeriesError."""
+def read_letters(data: bytes) -> list[PatchMail]:
+    """Return the mails of a file and those attached to them, in order. Raises SeriesError if they
+    exceed a limit; what else is wrong with one is its `problem`.
+    """
+    letters: list[PatchMail] = []
+    header_bytes = 0
+    top: PatchMail | None = None
     for mail in split_mails(data):
-        yield from _letters(mail, 0)
+        first = len(letters)
+        for letter, size in _letters(mail, top if mail.inside else None, 0):
+            letters.append(letter)
+            header_bytes += size
+            if len(letters) > limits.SERIES_MAILS or header_bytes > limits.MAILS_HEADER_BYTES:
+                raise SeriesError(
+                    f"it has more than {limits.SERIES_MAILS} mails, or headers of more than"
+                    f" {limits.MAILS_HEADER_BYTES >> 20} MiB; give only the series"
+                )
+        top = top if mail.inside else letters[first]
+    return letters
 
 
 def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
@@ -82,7 +116,53 @@ def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
     return title, message
 
 
-def _letters(mail: RawMail, depth: int) -> Iterator[PatchMail]:
+def _letters(mail: RawMail, top: PatchMail | None, depth: int) -> Iterator[tuple[PatchMail, int]]:
+    """Yield a mail and those attached to it, each with the bytes of its headers."""
+    letter, nested = _letter(mail, top), list[RawMail]()
+    size = sum(map(len, mail.headers.values()))
+    try:
+        letter, nested, in_text = _with_text(mail, letter)
+        size += in_text
+        if nested and depth == limits.MAIL_DEPTH:
+            raise SeriesError(f"it has mails attached to mails more than {limits.MAIL_DEPTH} deep")
+    except SeriesError as error:
+        letter, nested = replace(letter, problem=str(error)), []
+    yield letter, size
+    for inner in nested:
+        yield from _letters(inner, top or letter, depth + 1)
+
+
+def _letter(mail: RawMail, top: PatchMail | None) -> PatchMail:
+    """Return what the headers say."""
+    subject, author = header_text(mail.header(b"subject")), _author(mail.header(b"from"))
+    tagged = read_subject(subject)
+    ids = [*mail.ids(b"in-reply-to")[:1], *reversed(mail.ids(b"references"))]
+    sent = not mail.formatted
+    return PatchMail(
+        subject=clean(subject),
+        tagged=tagged,
+        author=author,
+        poster=top.poster if top else author if sent else "",
+        date=_date(header_text(mail.header(b"date"))),
+        message_id=next(iter(mail.ids(b"message-id")), None),
+        parents=top.parents if top else tuple(ids) if sent else (),
+        reply=tagged.reply or (top is not None and top.reply),
+        top=top,
+        is_mail=bool(mail.headers),
+    )
+
+
+def _with_text(mail: RawMail, letter: PatchMail) -> tuple[PatchMail, list[RawMail], int]:
+    """Return the letter with its text, the mails attached to it, and the length of the headers in
+    the text. Raises SeriesError.
+    """
+    if mail.problem:
+        raise SeriesError(mail.problem)
+    refuse_binary(mail.body)
+    if not mail.headers and _SHOWN.match(mail.body):
+        raise SeriesError(
+            "it is output of `git show` or `git log`; write patches with `git format-patch`"
+        )
     own: list[TextPart] = []
     nested: list[RawMail] = []
     parts, html = texts(mail) if mail.headers else ([TextPart(mail.body, "utf-8")], False)
@@ -93,39 +173,28 @@ def _letters(mail: RawMail, depth: int) -> Iterator[PatchMail]:
             nested += split_mails(part.text)
         else:
             own.append(part)
-    yield _letter(mail, own, html)
-    if nested and depth == limits.MAIL_DEPTH:
-        raise SeriesError(f"it has mails attached to mails more than {limits.MAIL_DEPTH} deep")
-    for inner in nested:
-        yield from _letters(inner, depth + 1)
-
-
-def _letter(mail: RawMail, parts: Sequence[TextPart], html: bool) -> PatchMail:
-    if not mail.headers and _SHOWN.match(mail.body):
-        raise SeriesError(
-            "it is output of `git show` or `git log`; write patches with `git format-patch`"
-        )
-    text, rest = _message_and_rest(parts)
-    headers = {
-        name.decode(): header_text(mail.header(name)) for name in (b"from", b"subject", b"date")
-    }
-    headers["from"] = _author(mail.header(b"from"))
-    inner, body = _body(text)
-    headers |= inner
-    found = _MESSAGE_ID.search(decode(mail.header(b"message-id")))
-    return PatchMail(
-        subject=clean(headers["subject"]),
-        tagged=read_subject(headers["subject"]),
-        author=headers["from"],
-        date=_date(headers["date"]),
-        message_id=found[0] if found else None,
+    text, rest = _message_and_rest(own)
+    headers, body = _body(text)
+    subject = headers.get("subject", "")
+    read = replace(
+        letter,
+        subject=clean(subject) or letter.subject,
+        tagged=_retitled(letter.tagged, read_subject(subject)) if subject else letter.tagged,
+        author=_author(headers["from"].encode()) if "from" in headers else letter.author,
+        date=_date(header_text(headers["date"].encode())) if "date" in headers else letter.date,
         body=body,
         rest=rest,
         has_diff=has_diff(rest),
-        is_mail=bool(mail.headers),
-        answers=b"in-reply-to" in mail.headers,
         html=html,
     )
+    return read, nested, sum(map(len, headers.values()))
+
+
+def _retitled(sent: Tagged, inside: Tagged) -> Tagged:
+    """The title is that of the subject in the text; the tags are those of the mail, if it has
+    any.
+    """
+    return replace(sent, title=inside.title) if sent.patch else replace(inside, reply=sent.reply)
 
 
 def _message_and_rest(parts: Sequence[TextPart]) -> tuple[str, bytes]:
@@ -162,24 +231,33 @@ def _body(text: str) -> tuple[dict[str, str], str]:
 
 
 def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
-    """Return `From:`, `Subject:` and `Date:` before the first line of text, and its position."""
+    """Return `From:`, `Subject:` and `Date:` before the first line of text, and its position.
+
+    Raises SeriesError if one is too long.
+    """
     found: dict[str, list[str]] = {}
     start = next((number for number, line in enumerate(lines) if line), 0)
     last: list[str] | None = None
     while start < len(lines) and lines[start]:
         header = _IN_BODY.fullmatch(lines[start])
         if header is not None:
-            last = found.setdefault(header[1].lower(), [header[2]])
+            name = (header[1] or "subject").lower()
+            last = found.setdefault(name, [header[2] or header[3] or ""])
         elif last is not None and lines[start][0] in " \t":
             last.append(lines[start].strip())
-        else:
+        elif not _PASTED.fullmatch(lines[start]):
             break
         start += 1
     values = {name: " ".join(given) for name, given in found.items()}
-    read = {name: header_text(value.encode()) for name, value in values.items()}
-    if "from" in values:
-        read["from"] = _author(values["from"].encode())
-    return read, start
+    for name, value in values.items():
+        if len(value) > limits.MAIL_HEADER_BYTES:
+            raise SeriesError(
+                f"the header {name.title()} in the text has {len(value)} characters;"
+                f" the maximum is {limits.MAIL_HEADER_BYTES}"
+            )
+    if "subject" in values:
+        values["subject"] = header_text(values["subject"].encode())
+    return values, start
 
 
 def _is_scissors(line: str) -> bool:

@@ -17,20 +17,21 @@ from swingbot.core.patchset.model import (
     SeriesPatch,
 )
 from swingbot.core.patchset.patch_mail import PatchMail, message_of, read_letters
-from swingbot.core.patchset.patch_order import choose, is_patch
+from swingbot.core.patchset.posting import in_order, posting_of
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedSource:
-    """A source with the mails of its files, each with the name of its file."""
+    """The patches of a source's posting, each with the name of its file, and what is left out."""
 
     source: PatchSource
-    letters: tuple[tuple[PatchMail, str], ...]
+    patches: list[tuple[PatchMail, str]]
+    left_out: list[OmittedMail]
 
     @property
     def single(self) -> bool:
         """Whether it has at most one patch. Adjacent sources like this form one series."""
-        return not self.source.ordered and sum(is_patch(one) for one, _ in self.letters) <= 1
+        return not self.source.ordered and len(self.patches) <= 1
 
 
 def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> PatchSeries:
@@ -49,10 +50,12 @@ def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> Patch
         )
     patches: list[SeriesPatch] = []
     left_out: list[OmittedMail] = []
+    notes: list[str] = []
     for group in _groups([_read(source) for source in sources]):
-        chosen, others = _chosen(group, stack=stack)
-        left_out += others
-        for letter, name in chosen:
+        ordered, remarks = _ordered(group, stack=stack)
+        left_out += (omitted for one in group for omitted in one.left_out)
+        notes += remarks
+        for letter, name in ordered:
             patches.append(_patch(len(patches) + 1, letter, name))
             if len(patches) > limits.SERIES_PATCHES:
                 raise SeriesError(
@@ -60,8 +63,10 @@ def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> Patch
                 )
     if not patches:
         names = ", ".join(source.name for source in sources[:3])
-        raise SeriesError(f"{names}: no patch in it: no mail or file has a diff")
-    return PatchSeries(patches=tuple(patches), left_out=tuple(left_out))
+        raise SeriesError(
+            f"{names}: no patch in it: no mail or file has a diff{_besides(left_out)}"
+        )
+    return PatchSeries(patches=tuple(patches), left_out=tuple(left_out), notes=tuple(notes))
 
 
 def read_file(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
@@ -71,14 +76,30 @@ def read_file(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
 
 
 def _read(source: PatchSource) -> _ParsedSource:
-    return _ParsedSource(source, tuple(_letters(source)))
+    letters = list(_letters(source))
+    ignored = [
+        OmittedMail(subject=name, reason="not a .patch, .diff or .eml file")
+        for name in source.ignored
+    ]
+    if source.ordered:
+        for letter, name in letters:
+            if not letter.has_diff:
+                why = letter.problem or "it has no diff"
+                raise SeriesError(f"{name}: {why}; remove it from the `series` file")
+        return _ParsedSource(source, letters, ignored)
+    names = {id(letter): name for letter, name in letters}
+    try:
+        patches, left_out = posting_of([letter for letter, _ in letters])
+    except SeriesError as error:
+        raise SeriesError(f"{source.name}: {error}") from None
+    return _ParsedSource(source, [(one, names[id(one)]) for one in patches], left_out + ignored)
 
 
 def _letters(source: PatchSource) -> Iterator[tuple[PatchMail, str]]:
     for file in source.files:
         try:
-            letters = list(read_letters(file.data))
-            if not any(letter.is_mail or letter.has_diff for letter in letters):
+            letters = read_letters(file.data)
+            if not any(one.is_mail or one.has_diff or one.problem for one in letters):
                 raise SeriesError("it has no diff; write patches with `git format-patch`")
         except SeriesError as error:
             raise SeriesError(f"{file.name}: {error}") from None
@@ -93,32 +114,26 @@ def _groups(read: Sequence[_ParsedSource]) -> Iterator[list[_ParsedSource]]:
             yield from ([one] for one in group)
 
 
-def _chosen(
+def _ordered(
     group: Sequence[_ParsedSource], *, stack: bool
-) -> tuple[list[tuple[PatchMail, str]], list[OmittedMail]]:
-    ignored = [
-        OmittedMail(subject=name, reason="not a .patch, .diff or .eml file")
-        for one in group
-        for name in one.source.ignored
-    ]
-    names = {id(letter): name for one in group for letter, name in one.letters}
-    letters = [letter for one in group for letter, _ in one.letters]
+) -> tuple[list[tuple[PatchMail, str]], list[str]]:
+    patches = [pair for one in group for pair in one.patches]
     if any(one.source.ordered for one in group):
-        _all_patches(group)
-        return [(letter, names[id(letter)]) for letter in letters], ignored
+        return patches, []
+    names = {id(letter): name for letter, name in patches}
     try:
         picked = stack and all(one.single for one in group)
-        patches, left_out = choose(letters, picked=picked)
+        ordered, notes = in_order([letter for letter, _ in patches], picked=picked)
     except SeriesError as error:
-        raise SeriesError(f"{', '.join(one.source.name for one in group[:3])}: {error}") from None
-    return [(letter, names[id(letter)]) for letter in patches], [*left_out, *ignored]
+        files = ", ".join(one.source.name for one in group[:3])
+        besides = _besides([omitted for one in group for omitted in one.left_out])
+        raise SeriesError(f"{files}: {error}{besides}") from None
+    return [(letter, names[id(letter)]) for letter in ordered], notes
 
 
-def _all_patches(group: Sequence[_ParsedSource]) -> None:
-    for one in group:
-        for letter, name in one.letters:
-            if not letter.has_diff:
-                raise SeriesError(f"{name}: it has no diff; remove it from the `series` file")
+def _besides(left_out: Sequence[OmittedMail]) -> str:
+    more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+    return f"; left out: {', '.join(map(str, left_out[:3]))}{more}" if left_out else ""
 
 
 def _patch(number: int, letter: PatchMail, name: str) -> SeriesPatch:

@@ -8,20 +8,33 @@ from typing import Final
 
 from swingbot.core.text.plain import clean
 
-_REPLY: Final = re.compile(r"(?:re|aw|antw|sv)(?:\[\d{1,3}\])?: *", re.IGNORECASE)
-_FORWARD: Final = re.compile(r"fwd?: *", re.IGNORECASE)
-_BRACKET: Final = re.compile(r"\[([^\[\]]{0,200})\] *")
+# A reply's prefix in another script stands before the tags: 答复: [PATCH] x
+_PREFIX: Final = re.compile(
+    r"(?:(?P<reply>(?:re|aw|antw|sv|vs)(?:\[\d{1,3}\])?|[^\x00-\x7f]{1,12}(?= ?[:：] ?\[))|fwd?)"
+    r" ?[:：] ?",
+    re.IGNORECASE,
+)
+_BRACKET: Final = re.compile(r"\[([^\[\]]{0,200})\] ?")
 _NUMBER: Final = re.compile(r"(?<![\w/.])(\d{1,4})/(\d{1,4})(?![\w/])")
-_VERSION: Final = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})(?![\w.])", re.IGNORECASE)
-_TAG: Final = re.compile(r"\b(?:PATCH|RFC|RFT|RESEND)", re.IGNORECASE)
+_VERSION: Final = re.compile(r"(?:\b|_|PATCH|RFC)v(?:er(?:sion)?)? ?(\d{1,3})(?![\w.])", re.I)
+_LAST_VERSION: Final = re.compile(r"[(\[]v(\d{1,3})[)\]]$", re.IGNORECASE)
+_MARK: Final = re.compile(
+    rf"\b(?:PATCH|RFC|RFT|RESEND|UPDATE)|{_NUMBER.pattern}|{_VERSION.pattern}", re.IGNORECASE
+)
+_AGAIN: Final = re.compile(r"\b(?:RESEN[DT]|REPOST|UPDATED?)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A parsed subject: `title` without tags, `number`/`count` of N/M, `version` of vN."""
+    """A parsed subject: `title` without tags, `number`/`count` of N/M, `version` of vN.
+
+    `patch`: it has tags of a patch. `again`: these say that it replaces one sent before.
+    """
 
     title: str
     reply: bool = False
+    patch: bool = False
+    again: bool = False
     number: int | None = None
     count: int | None = None
     version: int = 1
@@ -33,19 +46,29 @@ def read_subject(subject: str) -> Tagged:
     Brackets are removed up to the last one that tags a patch: `[PATCH 1/2] [media] x` is the patch
     `[media] x`, which `git am` would call `x`.
     """
-    rest, reply = clean(subject), False
-    while match := _REPLY.match(rest) or _FORWARD.match(rest):
-        reply = reply or _REPLY.match(rest) is not None
-        rest = rest[match.end() :]
-    tags, title, at = "", rest, 0
-    while match := _BRACKET.match(rest, at):
-        at = match.end()
-        if any(mark.search(match[1]) for mark in (_TAG, _NUMBER, _VERSION)):
-            tags, title = f"{tags} {match[1]}", rest[at:]
-    number, version = _NUMBER.search(tags), _VERSION.search(tags)
+    text, tags = clean(subject), list[str]()
+    reply, start, at = False, 0, 0
+    while True:
+        prefix = None if tags else _PREFIX.match(text, at)
+        bracket = _BRACKET.match(text, at)
+        if prefix is not None:
+            reply = reply or prefix["reply"] is not None
+            start = at = prefix.end()
+        elif bracket is not None:
+            at = bracket.end()
+            if _MARK.search(bracket[1]):
+                tags.append(bracket[1])
+                start = at
+        else:
+            break
+    title, all_tags = text[start:], " ".join(tags)
+    number = _NUMBER.search(all_tags)
+    version = _VERSION.search(all_tags) or _LAST_VERSION.search(title)
     return Tagged(
         title=title,
         reply=reply,
+        patch=bool(tags),
+        again=_AGAIN.search(all_tags) is not None,
         number=int(number[1]) if number else None,
         count=int(number[2]) if number else None,
         version=int(version[1]) if version else 1,

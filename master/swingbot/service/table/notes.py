@@ -36,8 +36,8 @@ def _patches(kernels: KernelRequest) -> Iterator[str]:
             yield f"{row.name}: {patch.number}/{len(patches)} {cut(patch.subject, 80)}"
         if len(patches) > _SHOWN:
             yield f"{row.name}: and {len(patches) - _SHOWN} more patches"
-        for mail in row.series.left_out:
-            yield f"left out: {cut(mail.subject, 80)} ({mail.reason})"
+        yield from (f"{row.name}: {note}" for note in row.series.notes)
+        yield from (f"left out: {mail}" for mail in row.series.left_out)
 
 
 def _idle(states: Testboxes, testboxes: Sequence[str]) -> Iterator[str]:
