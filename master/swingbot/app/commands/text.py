@@ -189,7 +189,7 @@ def bisection_head(facts: Facts) -> str:
             f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}"
         )
     lines += [f"  advice by {steer['words']}" for steer in facts.get("steers", ())]
-    lines.append(f"  {facts['boots']} boots, {facts['builds']} kernels built")
+    lines.append(f"  {facts['boots']} boots; kernels built for it: {facts['builds']}")
     if facts.get("resumable"):
         lines.append(
             f"  to continue: swingbot bisect resume {facts['id']} --boots N"

@@ -6,9 +6,11 @@ The input may come from strangers (commit subjects, branch names, console facts)
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 WIDTH = 78  # columns of a mail; leaves room for a quote prefix ("> ") on an 80-column terminal
+_IN_NUMBER = re.compile(r"(?<=\d) (?=%|\d{3}(?!\d)|/ \d)|(?<=\d /) (?=\d)")  # blanks
 # Control, format (bidi, zero width), surrogate, private, unassigned, separators
 _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
@@ -55,21 +57,21 @@ def cut(text: str, limit: int) -> str:
 def wrap(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> list[str]:
     """Clean `text` and wrap it at `width` columns.
 
-    A word longer than a line is broken. A URL gets a line of its own and is never broken.
+    A word longer than a line is broken. A URL gets a line of its own and is never broken, and a
+    number keeps its unit, its thousands and its fraction: "18.0 %", "85 932", "32 / 768".
     """
+    text = _IN_NUMBER.sub("\xa0", clean(text))
     lines: list[str] = []
     line = lead = indent if first is None else first
     for word in [
-        piece
-        for given in clean(text).split(" ")
-        for piece in _pieces(given, width - columns(indent))
+        piece for given in text.split(" ") for piece in _pieces(given, width - columns(indent))
     ]:
         gap = "" if line == lead else " "
         if line != lead and columns(line + gap + word) > width:
             lines.append(line)
             line, lead, gap = indent, indent, ""
         line += gap + word
-    return [*lines, line.rstrip()]
+    return [full.replace("\xa0", " ") for full in (*lines, line.rstrip())]
 
 
 def _pieces(word: str, width: int) -> list[str]:

@@ -1,0 +1,25 @@
+"""Wrapped text of mails: a number stays on one line with its unit, thousands and fraction."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from swingbot.core.text.plain import WIDTH, columns, wrap
+
+
+@pytest.mark.parametrize(
+    "number", ["32 / 768", "85 932", "1 085 932 kB", "-18.0 %", "7 / 10 000 %"]
+)
+def test_no_line_break_falls_into_a_number(number: str) -> None:
+    for before in range(WIDTH):
+        lines = wrap(f"{'x' * before} {number} and more words")
+        assert any(number.removesuffix(" kB") in line for line in lines)
+        assert all(columns(line) <= WIDTH and "\xa0" not in line for line in lines)
+
+
+def test_strangers_digits_are_broken_like_any_long_word() -> None:
+    lines = wrap("123 " * 200)
+    assert all(len(line) <= WIDTH for line in lines)
+    assert re.sub(r"\s", "", "".join(lines)) == "123" * 200
