@@ -229,3 +229,71 @@ def test_what_the_kernel_only_adds_to_is_a_counter_whatever_it_is_called() -> No
     gauges = ["nr_free_pages", "nr_hugetlb", "nr_dirty_threshold", "workingset_nodes"]
     assert not [name for name in counters if snapshots.is_vmstat_gauge(name)]
     assert all(snapshots.is_vmstat_gauge(name) for name in gauges)
+
+
+def monitored(tmp_path: Path, program: str, text: str) -> dict[str, float]:
+    (tmp_path / program).write_text(text)
+    samples = parse_file(program, tmp_path / program, PROGRAMS)["samples"]
+    assert isinstance(samples, dict)
+    return {name.partition(".")[2]: values[0] for name, values in samples.items()}
+
+
+def test_a_gauge_that_a_cut_snapshot_lacks_is_missing_and_a_cut_number_is_none(
+    tmp_path: Path,
+) -> None:
+    text = "time: 1\nMemFree: 1000 kB\nCached: 500 kB\nBuffers: 7 kB\ntime: 2\nMemFree: 3000 kB\n"
+    found = monitored(tmp_path, "meminfo", text + "Cached: 5")
+    assert found == {"MemFree": 2000}
+
+
+def test_counters_by_cpu_are_refused_if_the_cpus_changed(tmp_path: Path) -> None:
+    both = "           CPU0       CPU1\n  TIMER:        {}         {}\n"
+    first, last = "time: 1\n" + both.format(10, 90), "time: 2\n" + both.format(30, 95)
+    assert monitored(tmp_path, "softirqs", first + last) == {"TIMER": 25}
+    one = "time: 2\n           CPU0\n  TIMER:       130\n"
+    for program in ("softirqs", "interrupts"):
+        with pytest.raises(ParseError, match="the CPUs of the table changed"):
+            monitored(tmp_path, program, first + one)
+
+
+HEADING = " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+ROW = " 2  0      0   1000     10     20    0    0     0     4   75   21  2  1 97  0  0\n"
+
+
+def test_a_row_of_vmstat_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    cut = ROW.replace("1000", "9000")
+    for last in (cut[:-4] + "\n", cut[:-1]):
+        found = monitored(tmp_path, "vmstat", HEADING + ROW + ROW + last)
+        assert (found["memory.free"], found["cpu.st"]) == (1000, 0)
+
+
+def test_other_columns_of_vmstat_are_refused(tmp_path: Path) -> None:
+    active = HEADING.replace("  buff  cache", " inact active")
+    with pytest.raises(ParseError, match="other columns: r b swpd free inact active"):
+        monitored(tmp_path, "vmstat", active + ROW + ROW)
+
+
+def test_the_times_of_a_command_that_a_signal_ended_are_refused(tmp_path: Path) -> None:
+    text = "\tElapsed (wall clock) time (h:mm:ss or m:ss): 0:03.50\n"
+    assert monitored(tmp_path, "time", text) == {"elapsed_time": 3.5}
+    with pytest.raises(ParseError, match="ended by signal 9"):
+        monitored(tmp_path, "time", "Command terminated by signal 9\n" + text)
+
+
+def test_a_symbol_that_was_cut_is_no_symbol(tmp_path: Path) -> None:
+    text = "# nrcpus online : 2\n# Samples: 9 of event 'cycles'\n  9.00%  9.00%  [k]  [k] touch\n"
+    cut = "  5.00%  5.00%  [k]  [k] native_queued_spin_lock_slow"
+    assert monitored(tmp_path, "perf-profile", text + cut + "path\n")["lock_slowpath"] == 5
+    found = monitored(tmp_path, "perf-profile", text + cut)
+    assert [name for name in found if name.startswith("self")] == ["self.cycles.touch"]
+    one = monitored(tmp_path, "perf-profile", text.replace("online : 2", "online : 1"))
+    assert "lock_slowpath" not in one
+
+
+@pytest.mark.parametrize(
+    "row", ["1.00{}45.50,'C,temp1,1000,100.00,,\n", "   1.00{}      45.50 'C   temp1\n"]
+)
+def test_intervals_have_units_of_any_pmu(tmp_path: Path, row: str) -> None:
+    text = "".join(row.replace("1.00", f"{second}.00") for second in (1, 2))
+    text = text.format(*[",", ","] if ",'C," in row else ["", ""])
+    assert monitored(tmp_path, "perf-stat-interval", text)["i.temp1"] == 45.5

@@ -355,3 +355,18 @@ def test_one_side_of_perf_output_is_not_enough(tmp_path: Path) -> None:
     assert "once for each boot" in run("--base-perf", str(tmp_path / "a")).stderr
     files = perf_files(tmp_path, "nothing", "here")
     assert "no perf stat counters found" in run(*files).stderr
+
+
+def test_a_lone_zero_and_an_extrapolated_count_are_said(tmp_path: Path) -> None:
+    dead = run("--base", "9400,9410;9420,9390", "--head", "9401,9409;0,9390").stdout
+    assert "1 run of 0 far below all others: leave out a run that did nothing" in dead
+    assert "of 0 far" not in run("--base", "0,3;1,0", "--head", "2,0;0,4").stdout
+    files = []
+    for name, share in (("a", "100.00"), ("b", "10.00")):
+        (tmp_path / name).write_text(
+            f"1419380,,cycles,139903,{share},,\n9,,page-faults,1,50.00,,\n"
+        )
+        files += [f"--{'base' if name == 'a' else 'head'}-perf", str(tmp_path / name)]
+    said = run(*files, "--event", "cycles")
+    assert "extrapolated by perf: counted in 10 % of the time" in said.stdout
+    assert json.loads(run(*files, "--event", "cycles", "--json").stdout)["running_pct"] == 10

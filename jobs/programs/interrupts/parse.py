@@ -15,7 +15,7 @@ def series(text: str) -> list[dict[str, float]]:
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """Return the increase of each kind, summed over the CPUs.
 
-    Raises ParseError without a snapshot.
+    Raises ParseError without a snapshot, or if the CPUs changed.
     """
     readings = series(files.get("interrupts", ""))
-    return dict(snapshots.chosen(snapshots.grown(readings), lambda key: not key.startswith("CPU")))
+    return dict(snapshots.grown_on_all_cpus(readings))

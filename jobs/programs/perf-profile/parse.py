@@ -4,6 +4,7 @@ with LKP's names and rounding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
@@ -14,6 +15,8 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     text = files.get("perf-profile", "")
     shares = read_profile(text)
     large = {name: round(share, 2) for name, share in shares.items() if share >= 0.05}
-    if "\n# nrcpus online : 1\n" in text:  # on one CPU nobody spins, whatever the kernel does
+    if re.search(
+        r"^# nrcpus online : 1$", text, re.MULTILINE
+    ):  # on one CPU nobody spins, whatever the kernel does
         return dict(large)
     return {**large, "lock_slowpath": round(lock_slowpath(shares), 2)}

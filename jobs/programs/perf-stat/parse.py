@@ -17,4 +17,4 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     shares = {
         RUNNING + event: one.running_pct for event, one in counts.items() if one.running_pct < 100
     }
-    return {event: count.value for event, count in counts.items()} | shares
+    return {**{event: count.value for event, count in counts.items()}, **shares}

@@ -13,6 +13,7 @@ from swingbot_jobs.reading.result import ParseError
 
 LINE = re.compile(r"(?P<key>[A-Z][A-Za-z ]{1,80}): (?P<value>[0-9hms:. ?]{1,40})%?")
 CLOCK = re.compile(r"(?:(\d{1,6})[h:] ?)?(\d{1,6})[m:] ?(\d{1,6}(?:\.\d{1,9})?)s?")
+ENDED = re.compile(r"Command terminated by signal (\d{1,3})")
 # Not meaningful for a run: the kernel fills these with 0, and the exit status has its own file.
 LEFT_OUT = re.compile(r"average_.*|exit_status|page_size|signals_delivered|socket_messages_.*")
 
@@ -42,7 +43,10 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError without an elapsed time, which `time` writes last of the times.
     """
-    values = (series(files.get("time", "")) or [{}])[0]
+    text = files.get("time", "")
+    if ended := ENDED.search(text):
+        raise ParseError(f"the command was ended by signal {ended[1]}: its times are of a part")
+    values = (series(text) or [{}])[0]
     if "elapsed_time" not in values:
         raise ParseError("time -v printed no elapsed time")
     return {key: value for key, value in values.items() if not LEFT_OUT.fullmatch(key)}

@@ -1,7 +1,7 @@
 """`vmstat [--timestamp] -n 1` of procps, under LKP's names.
 
 The first row is the average since the testbox booted. LKP counts it as a second like the others;
-here it is left out.
+here it is left out. `vmstat -a` has other columns under another heading, which is refused.
 """
 
 from __future__ import annotations
@@ -43,11 +43,16 @@ MAX_ROWS = 100_000
 
 def series(text: str) -> list[dict[str, float]]:
     """Return every row with LKP's keys."""
-    rows = [
-        match["numbers"].split()
-        for line in text.splitlines()
-        if (match := ROW.fullmatch(line[:500]))
-    ]
+    lines = [line[:500] for line in text.splitlines()]
+    rows = [match["numbers"].split() for line in lines if (match := ROW.fullmatch(line))]
+    if heading := next(
+        (words for line in lines if (words := line.split())[:2] == ["r", "b"]), None
+    ):
+        names = [key.partition(".")[2] for key in KEYS]
+        columns = [word for word in heading if word in names]
+        if columns != names[: len(columns)]:
+            raise ParseError(f"vmstat printed other columns: {' '.join(heading)[:100]}")
+        rows = [row for row in rows if len(row) == len(columns)]  # shorter ones were cut
     return [
         {key: float(number) for key, number in zip(KEYS, row, strict=False)}
         for row in rows[:MAX_ROWS]

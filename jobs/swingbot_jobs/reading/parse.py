@@ -147,8 +147,11 @@ def _by_lkp(
 def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
     """Return a monitor's samples; none if it had nothing to count.
 
-    Kernel names (symbols, interrupts) are converted to valid metric names.
+    Kernel names (symbols, interrupts) are converted to valid metric names. A last line without an
+    end was cut, perhaps within a number or a name, and is left out.
     """
+    if program.name != PERF_STAT:  # people paste its table
+        files = {name: text[: text.rfind("\n") + 1] for name, text in files.items()}
     samples: dict[str, float | list[float]] = {}
     for name, values in _asked(program, files, params).items():
         samples.setdefault(

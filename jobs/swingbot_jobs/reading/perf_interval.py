@@ -33,9 +33,8 @@ _STAMP: Final = re.compile(r"\s*(\d{1,9}\.\d{1,9})(?=[^\w.])")
 _VALUE: Final = re.compile(r"\d{1,20}(?:\.\d{1,9})?")
 _EVENT: Final = re.compile(r"[A-Za-z][\w.:@/=,-]{0,200}")
 _HYBRID: Final = re.compile(r"[\w.-]+/([^/]+)/\w*")
-_UNIT: Final = re.compile(r"[A-Za-z%]{0,16}")
+_UNIT: Final = re.compile(r"[A-Za-z'%/]{0,16}")
 _RATE: Final = re.compile(r"[A-Z]\S{1,20}")
-_TEXT_UNITS: Final = frozenset({"msec", "Bytes", "Joules", "ns", "MiB"})
 _JSON_FIELD: Final = re.compile(
     r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?'
 )
@@ -228,7 +227,9 @@ def _aligned(time: float, words: list[str]) -> _Line | None:
     """
     if len(words) < 2:
         return None
-    value, unit = words[0].replace(",", ""), words[1] if words[1] in _TEXT_UNITS else ""
+    # A unit stands before the event; behind the event there is a number, a `#` or a parenthesis.
+    value = words[0].replace(",", "")
+    unit = words[1] if len(words) > 2 and _EVENT.fullmatch(words[2]) else ""
     rest = words[2 if unit else 1 :]
     more = [word for word in rest[1:] if word != "#"]
     rate = more[-2:] if "#" in words else more[2:]

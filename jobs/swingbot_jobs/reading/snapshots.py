@@ -30,6 +30,7 @@ _NODE_MEMINFO: Final = re.compile(
     r"Node\s+(?P<node>\d{1,5})\s+(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*"
 )
 _NODE: Final = re.compile(r"node:\s*(\d{1,5})\s*")
+_CPU_KEY: Final = re.compile(r"CPU\d{1,5}\.")
 _CPUS: Final = re.compile(r"(?:\s*CPU\d{1,5}){1,10000}\s*")
 
 
@@ -74,12 +75,27 @@ def grown(snapshots: Sequence[Snapshot]) -> dict[str, float]:
 
 
 def stood(snapshots: Sequence[Snapshot]) -> dict[str, float]:
-    """Return the mean of each gauge over the snapshots that have it."""
-    values: dict[str, list[float]] = {}
-    for snapshot in snapshots:
-        for key, value in snapshot.items():
-            values.setdefault(key, []).append(value)
-    return {key: sum(some) / len(some) for key, some in values.items()}
+    """Return the mean of each gauge over the snapshots.
+
+    Missing are keys that one of them lacks: the part of them that a cut snapshot still has is
+    another time's.
+    """
+    return {
+        key: sum(snapshot[key] for snapshot in snapshots) / len(snapshots)
+        for key in snapshots[0]
+        if all(key in snapshot for snapshot in snapshots)
+    }
+
+
+def grown_on_all_cpus(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """Return the increase of counters that the kernel prints by CPU, summed over the CPUs.
+
+    Raises ParseError if a CPU went offline or came: the sum lost or gained what it had counted.
+    """
+    cpus = [{key.partition(".")[0] for key in one if _CPU_KEY.match(key)} for one in snapshots]
+    if cpus[0] != cpus[-1]:
+        raise ParseError("the CPUs of the table changed during the run")
+    return chosen(grown(snapshots), lambda key: not _CPU_KEY.match(key))
 
 
 def chosen(values: Mapping[str, float], wanted: Callable[[str], bool]) -> dict[str, float]:

@@ -22,6 +22,8 @@ from swingbot.core.stats.parse import (
     Sides,
     form_of,
     in_turns,
+    lone_zeros,
+    lowest_share,
     parse_boots,
     parse_file,
     parse_perf,
@@ -146,8 +148,9 @@ def stats_compare(
             raise RequestError(
                 "--base-perf and --head-perf cannot be combined with --base, --head or --file"
             )
-        sides = _perf_sides(base_perf, head_perf, event, repetitions)
+        sides, share = _perf_sides(base_perf, head_perf, event, repetitions)
     else:
+        share = 100.0
         sides = _sides(base, head, path)
     sides = _in_order(sides, order)
     rule = rule_for(
@@ -160,9 +163,13 @@ def stats_compare(
     row = compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule)
     known = all(boot.at is not None for side in sides for boot in side)
     if json_:
-        say_json(row.verdict_json() | {"order": "given" if known else "assumed in turns"})
+        say_json(
+            row.verdict_json()
+            | {"order": "given" if known else "assumed in turns"}
+            | ({"running_pct": share} if share < 100 else {})
+        )
     else:
-        click.echo("\n".join(_words(row)))
+        click.echo("\n".join([*_words(row), *_doubts(sides, share)]))
         if not known and not unordered and not paired:
             click.echo(
                 "  assumed: boots of base and head alternate (give --order or times otherwise)"
@@ -282,10 +289,11 @@ def _content(path: str) -> str:
 
 def _perf_sides(
     base: tuple[str, ...], head: tuple[str, ...], event: str | None, repetitions: int | None
-) -> Sides:
+) -> tuple[Sides, float]:
+    """Return both sides, and the lowest running share of the event in percent."""
     if not base or not head:
         raise RequestError("give both --base-perf and --head-perf, once for each boot")
-    sides = []
+    sides, shares = [], []
     for paths in (base, head):
         texts = []
         for path in paths:
@@ -293,9 +301,22 @@ def _perf_sides(
                 texts.append(file.read(limits.STATS_BYTES).decode("utf-8", "replace"))
         try:
             sides.append(parse_perf(texts, event, repetitions))
+            shares.append(lowest_share(texts, event))
         except BadSamples as error:
             raise RequestError(str(error)) from None
-    return sides[0], sides[1]
+    return (sides[0], sides[1]), min(shares)
+
+
+def _doubts(sides: Sides, share: float) -> list[str]:
+    """Return lines about numbers that may be no measurement."""
+    zeros = sum(map(lone_zeros, sides))
+    found = {
+        f"extrapolated by perf: counted in {share:.4g} % of the time": share < 100,
+        f"{count(zeros, 'run')} of 0 far below all others: leave out a run that did nothing": (
+            zeros > 0
+        ),
+    }
+    return [f"  {words}" for words, holds in found.items() if holds]
 
 
 def _in_order(sides: Sides, order: str | None) -> Sides:

@@ -137,6 +137,23 @@ def _of_perf(k: int, text: str, event: str | None, repetitions: int | None, wher
     )
 
 
+def lowest_share(texts: Sequence[str], event: str | None) -> float:
+    """Return the lowest running share of the event, in percent, in outputs that `parse_perf` took.
+
+    Below 100 perf extrapolated the count.
+    """
+    counts = [read_perf_stat(text) for text in texts]
+    return min(one.running_pct for each in counts for k, one in each.items() if event in (None, k))
+
+
+def lone_zeros(boots: Sequence[BootRuns]) -> int:
+    """Return how many runs are 0, where no other is below half of the others' median."""
+    values = [value for boot in boots for value in boot.values]
+    others = sorted(value for value in values if value != 0)
+    alone = bool(others) and 2 * others[0] > others[len(others) // 2]
+    return len(values) - len(others) if alone else 0
+
+
 def form_of(name: str, text: str) -> str:
     """Return json, csv or tsv, by the suffix of the file name or else by the content."""
     end = name.rpartition(".")[2].lower()
