@@ -17,6 +17,7 @@ from swingbot.service.detect.screen_tips import levels_before
 from swingbot.service.incident.keep import say
 from swingbot.service.watch.trees import poll_tree
 from tests.contract.store.world import TESTBOX, a_testbox
+from tests.fakes.mail import memory_sender
 from tests.fakes.memory_lab import JOBS, MemoryLab
 from tests.rebased import FakePatch, RebasedTree
 
@@ -45,13 +46,10 @@ class World:
         self.run()
 
     def run(self) -> None:
-        while True:
+        store = self.memory.store
+        self.memory.run()
+        while memory_sender(store.transaction).send_due(store.db.now()):
             self.memory.run()
-            queued = [r for r in self.memory.store.db.reports.values() if r.state == "queued"]
-            for report in queued:
-                self.memory.store.send(report.id)
-            if not queued:
-                return
 
     def change(self, name: str, text: str) -> None:
         at = next(i for i, patch in enumerate(self.patches) if patch.name == name)

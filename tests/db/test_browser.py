@@ -21,8 +21,8 @@ from swingbot.app.settings import load
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.service.ports.reports import NewReport
 from swingbot.web.access.session import operator_key
-from swingbot_db import reports
 from swingbot_db.engine import make_engine
+from swingbot_db.store import PgTransaction
 from tests import builders as make
 from tests import scenario
 from tests.browser import Page, browser
@@ -91,7 +91,8 @@ def _a_lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
 
 
 def _held_report(conn: sa.Connection, incident: int) -> int:
-    number = reports.reserve_report_id(conn)
+    reports = PgTransaction(conn).reports
+    number = reports.reserve()
     to = ("dev@example.org",)
     filing = Filing(
         state="held",
@@ -113,7 +114,7 @@ def _held_report(conn: sa.Connection, incident: int) -> int:
         "cc": (),
         "state": "held",
     }
-    return reports.add_report(conn, NewReport(number=number, filing=filing, **words, **more))  # type: ignore[arg-type]  # two tables of keywords
+    return reports.add(NewReport(number=number, filing=filing, **words, **more))  # type: ignore[arg-type]  # two tables of keywords
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -1,11 +1,10 @@
-"""Moderation on a real database: what people decided counts, what is stopped stays, what has
-changed since is looked at, pages decide."""
+"""Moderation: what people decided is shown, and pages decide."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,20 @@ import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from swingbot.adapters.maildir import MaildirArchive, deliver
 from swingbot.app.mail import mail_rules
 from swingbot.app.settings import MailSection
 from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail as Letter
-from swingbot.core.model.statuses import FirstState
+from swingbot.core.model.statuses import FirstState, ReportAct
 from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.moderation.ruling import ClassRecord, ReportClass
-from swingbot.core.moderation.send_check import SendRules
+from swingbot.core.moderation.ruling import ReportClass
+from swingbot.service.ports.outbox import OutboxMail
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.send import DeliveryFate, SendResult, send_due
+from swingbot.service.report.decide import decide, switch_mail
 from swingbot.web.access.session import operator_key
 from swingbot.web.app import make_app
-from swingbot_db import moderation, read, reports
+from swingbot_db import read
+from swingbot_db.store import PgTransaction
 from tests import builders as make
 from tests.fakes.pages import SECRET, writing_routes
 
@@ -37,28 +36,20 @@ KIND = ReportClass(metric=make.METRIC, testbox="vm-icount", gates=("code", "repr
 LIST = "linux-mm@lists.example.org"
 
 
-class Taking:
-    """A mail server that takes everything."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[str, ...]] = []
-
-    def send(
-        self, message: bytes, recipients: Sequence[str], *, patient: bool = False
-    ) -> dict[str, str]:
-        self.taken.append(tuple(recipients))
-        return {}
-
-
 @dataclass
 class Office:
-    """Reports of different commits of one tree, and what sends them."""
+    """Reports of different commits of one tree."""
 
     conn: sa.Connection
     engine: sa.Engine
-    place: Path
-    mailer: Taking
     made: int = 0
+
+    @property
+    def tx(self) -> PgTransaction:
+        return PgTransaction(self.conn)
+
+    def decide(self, number: int, act: ReportAct, why: str = "") -> None:
+        decide(self.tx.outbox, number, act, NOW, who="ada", why=why)
 
     def report(
         self,
@@ -83,7 +74,7 @@ class Office:
         filing = Filing(
             state="held", reason="for the test", addressed=found, kind=more.pop("kind", KIND)
         )
-        number = reports.reserve_report_id(self.conn)
+        number = self.tx.reports.reserve()
         identity = message_id(f"i{incident}", "first", 1, "example.org")
         letter = Letter(
             subject=f"mm: commit {self.made} is slower <b>", body="Hello,\n\nplease look.\n"
@@ -91,8 +82,7 @@ class Office:
         message = encode(
             letter, Envelope(sender="bot@example.org", to=to, cc=cc, message_id=identity, date=NOW)
         )
-        reports.add_report(
-            self.conn,
+        return self.tx.reports.add(
             NewReport(
                 number=number,
                 incident=incident,
@@ -106,43 +96,28 @@ class Office:
                 message=message,
                 state=state,
                 filing=filing,
-            ),
-        )
-        self.conn.execute(
-            sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"),
-            {"now": NOW, "id": number},
-        )
-        return number
-
-    def send(
-        self, rules: SendRules | None = None, now: datetime = NOW, archive: Path | None = None
-    ) -> list[SendResult]:
-        where = MaildirArchive(
-            path=self.place / "sent", authoritative=False, copies=(archive,) if archive else ()
-        )
-        return send_due(
-            reports.PostgresOutbox(self.engine), self.mailer, where, now, rules or SendRules()
+            )
         )
 
-    def facts(self, number: int) -> reports.Report:
-        return reports.get_report(self.conn, number)
+    def facts(self, number: int) -> OutboxMail:
+        mail = self.tx.outbox.lock(number)
+        assert mail is not None
+        return mail
 
 
 @pytest.fixture
-def office(conn: sa.Connection, engine: sa.Engine, tmp_path: Path) -> Office:
+def office(conn: sa.Connection, engine: sa.Engine) -> Office:
     make.a_tree(conn)
     make.a_testbox(conn)
-    return Office(conn, engine, tmp_path, Taking())
+    return Office(conn, engine)
 
 
-def test_what_people_decided_is_the_record_of_its_class(office: Office) -> None:
-    for n in range(3):
-        reports.release(office.conn, office.report(), who="ada", why="" if n else "fine")
-    reports.drop(office.conn, office.report(), who="ada", why="noise")
-    other = ReportClass(metric=make.METRIC, testbox="vm-icount", gates=("reproduced",))
-    office.report(kind=other)
-    assert moderation.class_record(office.conn, KIND) == ClassRecord(released=3, dropped=1)
-    assert moderation.class_record(office.conn, other) == ClassRecord()
+def test_what_people_decided_is_shown_of_its_class_and_of_each_report(office: Office) -> None:
+    numbers = [office.report() for _ in range(4)]
+    for number in numbers[:3]:
+        office.decide(number, "release", "fine")
+    office.decide(numbers[3], "drop", "noise")
+    office.report(kind=replace(KIND, gates=("reproduced",)))
     assert [
         (c["gates"], c["reports"], c["released"], c["dropped"], c["earned"])
         for c in read.report_classes(office.conn)
@@ -150,158 +125,26 @@ def test_what_people_decided_is_the_record_of_its_class(office: Office) -> None:
         (["code", "reproduced"], 4, 3, 1, False),
         (["reproduced"], 1, 0, 0, False),
     ]
-
-
-def test_the_last_decision_counts_and_each_report_once(office: Office) -> None:
-    number = office.report()
-    reports.release(office.conn, number, who="ada")
-    reports.hold(office.conn, number, who="bob", why="asking first")
-    reports.release(office.conn, number, who="bob")
-    assert moderation.class_record(office.conn, KIND) == ClassRecord(released=1)
-    reports.hold(office.conn, number, who="bob")
-    reports.drop(office.conn, number, who="bob", why="no")
-    assert moderation.class_record(office.conn, KIND) == ClassRecord(dropped=1)
+    office.decide(numbers[0], "hold", "asking first")
     assert [
         (act["act"], act["who"], act["why"], act["was"])
-        for act in read.report(office.conn, f"r{number}")["acts"]
-    ][:2] == [
-        ("release", "ada", None, "held"),
-        ("hold", "bob", "asking first", "queued"),
+        for act in read.report(office.conn, f"r{numbers[0]}")["acts"]
+    ] == [
+        ("release", "ada", "fine", "held"),
+        ("hold", "ada", "asking first", "queued"),
     ]
 
 
-def test_what_left_by_itself_or_had_met_a_server_counts_for_nothing(office: Office) -> None:
-    reports.release(office.conn, office.report())  # released without a decision
-    number = office.report()
-    office.conn.execute(sa.text("UPDATE outbox SET tries = 1 WHERE report = :id"), {"id": number})
-    reports.drop(office.conn, number, who="ada", why="its recipient is gone")
-    assert moderation.class_record(office.conn, KIND) == ClassRecord()
-
-
-def test_nothing_leaves_while_mail_is_stopped_and_everything_does_afterwards(
-    office: Office,
-) -> None:
-    number = office.report("queued")
-    assert moderation.set_switch(office.conn, stopped=True, who="ada", why="wrong facts")
-    assert not moderation.set_switch(office.conn, stopped=True, who="bob", why="again")
-    assert office.send() == [] and office.mailer.taken == []
-    assert office.facts(number).state == "queued"
+def test_the_status_says_that_mail_is_stopped(office: Office) -> None:
+    switch_mail(office.tx.outbox, True, who="ada", why="wrong facts")
     assert any(
         "mail is stopped by ada: wrong facts" in problem["text"]
         for problem in read.status(office.conn)["problems"]
     )
-    assert moderation.set_switch(office.conn, stopped=False, who="bob", why="")
-    assert [sent.fate for sent in office.send()] == [DeliveryFate.SENT]
 
 
-def test_the_setting_stops_all_mail_as_well(office: Office) -> None:
-    office.report("queued")
-    assert office.send(SendRules(stop=True)) == [] and office.mailer.taken == []
-
-
-def test_a_list_that_had_its_mails_of_the_day_holds_the_next_one_and_a_day_later_it_leaves(
-    office: Office,
-) -> None:
-    numbers = [office.report("queued", cc=(LIST,)) for _ in range(3)]
-    elsewhere = office.report("queued", cc=("other@lists.example.org",))
-    office.send(SendRules(per_list=2))
-    assert [office.facts(number).state for number in (*numbers, elsewhere)] == [
-        "sent",
-        "sent",
-        "held",
-        "sent",
-    ]
-    assert f"{LIST} had 2 of 2 mails in the last 24 hours" in (
-        office.facts(numbers[2]).reason or ""
-    )
-    reports.release(office.conn, numbers[2], who="ada")
-    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(SendRules(per_list=2), NOW + timedelta(hours=23))
-    assert office.facts(numbers[2]).state == "held"
-    reports.release(office.conn, numbers[2], who="ada")
-    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(SendRules(per_list=2), NOW + timedelta(hours=25))
-    assert office.facts(numbers[2]).state == "sent"
-
-
-def test_a_recipient_who_had_the_mails_of_the_day_gets_the_next_one_a_day_later(
-    office: Office,
-) -> None:
-    numbers = [office.report("queued", to=("ada@example.org",)) for _ in range(3)]
-    operators = office.report("queued", to=("Ada@example.org",))
-    office.send(SendRules(per_recipient=2))
-    assert [office.facts(number).state for number in (*numbers, operators)] == [
-        *("sent", "sent", "held", "held"),
-    ]
-    assert "ada@example.org had 2 of 2 mails in the last 24 hours" in (
-        office.facts(numbers[2]).reason or ""
-    )
-    # nothing is lost: released the next day, it is sent
-    reports.release(office.conn, numbers[2], who="ada")
-    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(SendRules(per_recipient=2), NOW + timedelta(hours=25))
-    assert office.facts(numbers[2]).state == "sent"
-    # the operator's own address has no limit
-    reports.release(office.conn, operators, who="ada")
-    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(
-        SendRules(per_recipient=1, operator=("ada@example.org",)), NOW + timedelta(hours=25)
-    )
-    assert office.facts(operators).state == "sent"
-
-
-def test_who_opts_out_after_a_mail_was_written_does_not_get_it(office: Office) -> None:
-    number = office.report("queued", cc=("ada@example.net",))
-    office.send(SendRules(opt_outs=("@example.net",)))
-    assert office.facts(number).state == "held" and office.mailer.taken == []
-
-
-def test_a_copy_that_comes_late_settles_a_mail_in_doubt(office: Office, tmp_path: Path) -> None:
-    number = office.report("queued")
-    office.conn.execute(sa.text("UPDATE report SET state = 'sending'"))  # its sender died
-    copies = tmp_path / "copies"
-    assert [sent.fate for sent in office.send(archive=copies)] == [DeliveryFate.UNKNOWN]
-    assert office.send(archive=copies, now=NOW + timedelta(minutes=2)) == []
-    deliver(copies, office.facts(number).message)
-    assert office.send(archive=copies, now=NOW + timedelta(minutes=2)) == [], (
-        "it was looked up a moment ago"
-    )
-    (found,) = office.send(archive=copies, now=NOW + timedelta(minutes=4))
-    assert (
-        found.fate is DeliveryFate.SENT
-        and office.facts(number).state == "sent"
-        and office.mailer.taken == []
-    )
-
-
-def test_a_week_has_one_digest(office: Office) -> None:
-    week = date(2026, 11, 16)
-
-    def add() -> int:
-        number = reports.reserve_report_id(office.conn)
-        identity = message_id("2026-W47", "digest", 1, "example.org")
-        more: dict[str, Any] = {
-            "to": ["a@b.org"],
-            "cc": [],
-            "subject": "s",
-            "body": "b",
-            "message": b"m",
-            "week": week,
-        }
-        return reports.add_report(
-            office.conn,
-            NewReport(
-                number=number,
-                incident=None,
-                kind="digest",
-                revision=1,
-                message_id=identity,
-                **more,
-            ),
-        )
-
-    assert add() == add()
-    assert moderation.digest_weeks(office.conn, date(2026, 11, 1)) == {week}
+def test_a_digest_without_a_week_is_refused(office: Office) -> None:
+    a_digest(office)
     with pytest.raises(sa.exc.IntegrityError):
         office.conn.execute(sa.text("UPDATE report SET week = NULL WHERE kind = 'digest'"))
 
@@ -323,19 +166,15 @@ def test_improvements_without_a_mail_of_their_own_are_reported_in_their_week(
     )
     make.a_row(conn, comparison, testbox)
     make.a_swing(conn, comparison, testbox, change_pct=9.0, direction="better", state="noted")
-    (found,) = moderation.improvements_between(
-        conn, NOW - timedelta(days=1), NOW + timedelta(days=1)
-    )
+    day = timedelta(days=1)
+    (found,) = office.tx.reports.improvements_between(NOW - day, NOW + day)
     assert (found.metric, found.change_pct, found.page, found.commit) == (
         make.METRIC,
         9.0,
         f"/comparison/c{comparison}",
         "",
     )
-    assert (
-        moderation.improvements_between(conn, NOW + timedelta(seconds=1), NOW + timedelta(days=1))
-        == []
-    )
+    assert office.tx.reports.improvements_between(NOW + timedelta(seconds=1), NOW + day) == []
 
 
 @dataclass(frozen=True)
@@ -479,28 +318,26 @@ def test_settings_become_rules() -> None:
     assert policy.leaving.operator == ("ops@example.org", "x@y.org")
 
 
-def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path) -> None:
-    number = reports.reserve_report_id(office.conn)
-    identity, week = message_id("2026-W47", "digest", 1, "example.org"), date(2026, 11, 16)
-    more: dict[str, Any] = {
-        "to": ["a@b.org"],
-        "cc": [],
-        "subject": "2 improvements",
-        "body": "b",
-        "message": b"m",
-        "week": week,
-    }
-    reports.add_report(
-        office.conn,
+def a_digest(office: Office) -> int:
+    number = office.tx.reports.reserve()
+    return office.tx.reports.add(
         NewReport(
             number=number,
             incident=None,
             kind="digest",
             revision=1,
-            message_id=identity,
-            **more,
-        ),
+            message_id=message_id("2026-W47", "digest", 1, "example.org"),
+            to=["a@b.org"],
+            subject="2 improvements",
+            body="b",
+            message=b"m",
+            week=date(2026, 11, 16),
+        )
     )
+
+
+def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path) -> None:
+    number = a_digest(office)
     app = make_app(
         PageSettings(maildir=tmp_path),
         office.engine,

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -22,12 +23,13 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
-from swingbot.core.model.statuses import FirstState
-from swingbot.core.moderation.send_check import SendRules
+from swingbot.service.ports.outbox import OutboxMail
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.send import SETTLE, DeliveryFate, MailRefused, send_due
-from swingbot_db import reports
+from swingbot.service.report.decide import decide
+from swingbot.service.report.send import SETTLE, DeliveryFate, Sender
 from swingbot_db.engine import make_engine
+from swingbot_db.store import PgTransaction, transactions
+from swingbot_db.store.outbox import sender_turn
 from tests.attack import local_mail_flood
 from tests.attack.target import Target
 from tests.buildbot.ports import free_ports
@@ -111,12 +113,11 @@ def an_incident(conn: sa.Connection) -> int:
     return incident
 
 
-def a_report(
-    engine: sa.Engine, state: FirstState = "queued", revision: int = 1, incident: int | None = None
-) -> tuple[int, str]:
+def a_report(engine: sa.Engine, revision: int = 1, incident: int | None = None) -> tuple[int, str]:
     """A stored report that is due at NOW; its id and its Message-ID."""
     with engine.begin() as conn:
-        number = reports.reserve_report_id(conn)
+        tx = PgTransaction(conn)
+        number = tx.reports.reserve()
         mid = message_id(f"r{number}", "mail", revision, "example.org")
         message = encode(
             Mail(subject="s", body="Grüße\n.\n.dot\n"),
@@ -128,8 +129,7 @@ def a_report(
                 date=NOW,
             ),
         )
-        reports.add_report(
-            conn,
+        tx.reports.add(
             NewReport(
                 number=number,
                 incident=an_incident(conn) if incident is None else incident,
@@ -137,12 +137,11 @@ def a_report(
                 revision=revision,
                 message_id=mid,
                 to=["Dev <dev@example.org>"],
-                cc=[],
                 subject="s",
                 body="b",
                 message=message,
-                state=state,
-            ),
+                state="queued",
+            )
         )
         conn.execute(
             sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"),
@@ -151,29 +150,30 @@ def a_report(
     return number, mid
 
 
-def state_of(engine: sa.Engine, number: int) -> str:
-    with engine.connect() as conn:
-        return reports.get_report(conn, number).state
+def the_mail(engine: sa.Engine, number: int) -> OutboxMail:
+    with engine.begin() as conn:
+        mail = PgTransaction(conn).outbox.lock(number)
+    assert mail is not None
+    return mail
 
 
-def the_report(engine: sa.Engine, number: int) -> reports.Report:
-    with engine.connect() as conn:
-        return reports.get_report(conn, number)
+def a_sender(engine: sa.Engine, mailer: SmtpMailer, archive: Path, own: bool) -> Sender:
+    """`own`: mail is delivered into the archive."""
+    return Sender(
+        begin=transactions(engine),
+        turn=partial(sender_turn, engine),
+        mailer=mailer,
+        archive=MaildirArchive(path=archive, authoritative=own),
+    )
 
 
 def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, server: Server) -> None:
     number, mid = a_report(engine)
-    outbox, mailer, archive = (
-        reports.PostgresOutbox(engine),
-        server.mailer(),
-        MaildirArchive(path=server.inbox, authoritative=True),
-    )
-    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW, SendRules())] == [
-        DeliveryFate.SENT
-    ]
-    assert send_due(outbox, mailer, archive, LATER, SendRules()) == []
+    sender = a_sender(engine, server.mailer(), server.inbox, True)
+    assert [sent.fate for sent in sender.send_due(NOW)] == [DeliveryFate.SENT]
+    assert sender.send_due(LATER) == []
     (letter,) = maildir.letters(server.inbox)
-    report = the_report(engine, number)
+    report = the_mail(engine, number)
     assert letter.message_id == mid
     assert letter.path.read_bytes() == report.message.replace(b"\r\n", b"\n")
     assert (report.state, report.sent_at, report.tries) == ("sent", NOW, 1)
@@ -195,12 +195,8 @@ def run_sender(
         try:
             if crash_at is not None:
                 os.environ["SWINGBOT_CRASH_AT"] = str(crash_at)
-            outbox, mailer = (
-                reports.PostgresOutbox(make_engine(url)),
-                server.mailer(),
-            )
-            archived = MaildirArchive(path=archive, authoritative=authoritative)
-            send_due(outbox, mailer, archived, now, SendRules())
+            engine = make_engine(url)
+            a_sender(engine, server.mailer(), archive, authoritative).send_due(now)
             status = 0
         except Exception:
             traceback.print_exc()
@@ -222,13 +218,13 @@ def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(
         status = run_sender(db_url, server, server.inbox, True, NOW, crash_at)
         assert status in (0, -signal.SIGKILL)
         assert run_sender(db_url, server, server.inbox, True, LATER, None) == 0
-        assert state_of(engine, number) == "sent"
+        assert the_mail(engine, number).state == "sent"
         assert len(maildir.find(server.inbox, mid)) == 1
         if status == 0:
             break
         crash_at += 1
-    assert crash_at > 10, (
-        "there are checkpoints around two commits, in the conversation, and around the archive"
+    assert crash_at > 14, (
+        "there are checkpoints around four commits, in the conversation, and around the archive"
     )
 
 
@@ -239,13 +235,13 @@ def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(
         incident = an_incident(conn)
     crash_at, status, revision = 1, -signal.SIGKILL, 0
     while status != 0:
-        for first in (2, 7):  # before and after the mail is handed over
+        for first in (6, 11):  # before and after the mail is handed over
             revision += 1
             number, mid = a_report(engine, revision=revision, incident=incident)
             assert run_sender(db_url, server, server.inbox, True, NOW, first) == -signal.SIGKILL
             status = run_sender(db_url, server, server.inbox, True, LATER, crash_at)
             assert run_sender(db_url, server, server.inbox, True, LATER + SETTLE, None) == 0
-            assert state_of(engine, number) == "sent"
+            assert the_mail(engine, number).state == "sent"
             assert len(maildir.find(server.inbox, mid)) == 1
         crash_at += 2
 
@@ -262,10 +258,10 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(
         number, mid = a_report(engine, revision=crash_at, incident=incident)
         status = run_sender(db_url, server, copies, False, NOW, crash_at)
         assert run_sender(db_url, server, copies, False, LATER, None) == 0
-        ends.append((state_of(engine, number), len(maildir.find(server.inbox, mid))))
+        ends.append((the_mail(engine, number).state, len(maildir.find(server.inbox, mid))))
         crash_at += 1
-    not_taken_out, nothing_left, copy_kept = [("sent", 1)], [("unknown", 0)] * 4, [("sent", 1)] * 3
-    handed_over = ends[5:7]
+    not_taken_out, nothing_left = [("sent", 1)] * 5, [("unknown", 0)] * 4
+    copy_kept, handed_over = [("sent", 1)] * 3, ends[9:11]
     # a server may do either with a client that died before its answer
     assert handed_over in ([("unknown", 1), ("unknown", 1)], [("unknown", 0), ("unknown", 1)])
     assert ends == [*not_taken_out, *nothing_left, *handed_over, *copy_kept, ("sent", 1)]
@@ -275,22 +271,21 @@ def test_an_unknown_report_is_sent_again_when_a_person_releases_it(
     engine: sa.Engine, db_url: str, server: Server, tmp_path: Path
 ) -> None:
     number, mid = a_report(engine)
-    assert run_sender(db_url, server, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server, tmp_path / "copies", False, NOW, 6) == -signal.SIGKILL
     assert run_sender(db_url, server, tmp_path / "copies", False, LATER, None) == 0
-    report = the_report(engine, number)
+    report = the_mail(engine, number)
     assert report.state == "unknown" and "may or may not" in (report.error or "")
     with engine.begin() as conn:
-        assert reports.release(conn, number) == "queued"
-        conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+        assert decide(PgTransaction(conn).outbox, number, "release", NOW, who="ada") == "queued"
     assert run_sender(db_url, server, tmp_path / "copies", False, LATER, None) == 0
-    assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
+    assert the_mail(engine, number).state == "sent" and len(maildir.find(server.inbox, mid)) == 1
 
 
 def test_a_forged_message_id_does_not_make_an_interrupted_report_sent(
     engine: sa.Engine, db_url: str, server: Server
 ) -> None:
     number, mid = a_report(engine)
-    assert run_sender(db_url, server, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server, server.inbox, True, NOW, 6) == -signal.SIGKILL
     result = local_mail_flood.run(
         Target(smtp_port=server.port, state=server.inbox.parent), message_id=mid
     )
@@ -298,185 +293,44 @@ def test_a_forged_message_id_does_not_make_an_interrupted_report_sent(
     assert maildir.find(server.inbox, mid) == []
     assert run_sender(db_url, server, server.inbox, True, LATER, None) == 0
     (letter,) = maildir.find(server.inbox, mid)
-    assert letter.path.read_bytes() == the_report(engine, number).message.replace(b"\r\n", b"\n")
-    assert state_of(engine, number) == "sent"
+    assert letter.path.read_bytes() == the_mail(engine, number).message.replace(b"\r\n", b"\n")
+    assert the_mail(engine, number).state == "sent"
 
 
 def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(
     engine: sa.Engine, db_url: str, server: Server
 ) -> None:
     number, mid = a_report(engine)
-    assert run_sender(db_url, server, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server, server.inbox, True, NOW, 6) == -signal.SIGKILL
     assert run_sender(db_url, server, server.inbox, True, NOW + SETTLE / 2, None) == 0
-    assert state_of(engine, number) == "sending" and maildir.find(server.inbox, mid) == []
+    assert the_mail(engine, number).state == "sending" and maildir.find(server.inbox, mid) == []
 
 
 def test_a_dead_mail_server_delays_a_report_and_says_why(
     engine: sa.Engine, server: Server, tmp_path: Path
 ) -> None:
     number, _ = a_report(engine)
-    outbox, archive = (
-        reports.PostgresOutbox(engine),
-        MaildirArchive(path=tmp_path / "m", authoritative=True),
-    )
-    unreachable = SmtpMailer(host="127.0.0.1", port=free_ports(1))
+    unreachable = a_sender(engine, SmtpMailer(host="127.0.0.1", port=free_ports(1)), tmp_path, True)
     for tries, wait in ((1, 30), (2, 60), (3, 120)):
-        due = the_report(engine, number).next_try
-        (sent,) = send_due(outbox, unreachable, archive, due, SendRules())
-        report = the_report(engine, number)
+        due = the_mail(engine, number).next_try
+        (sent,) = unreachable.send_due(due)
+        mail = the_mail(engine, number)
         assert sent.fate is DeliveryFate.DELAYED
-        assert (report.state, report.tries, report.next_try) == (
-            "queued",
-            tries,
-            due + timedelta(seconds=wait),
-        )
-        assert "cannot be reached" in (report.error or "")
-    assert (
-        send_due(
-            outbox,
-            unreachable,
-            archive,
-            the_report(engine, number).next_try - timedelta(seconds=1),
-            SendRules(),
-        )
-        == []
-    )
-    works = server.mailer()
-    assert [
-        sent.fate
-        for sent in send_due(
-            outbox, works, archive, the_report(engine, number).next_try, SendRules()
-        )
-    ] == [DeliveryFate.SENT]
-    assert the_report(engine, number).error is None
+        assert (mail.state, mail.tries) == ("queued", tries)
+        assert mail.next_try == due + timedelta(seconds=wait)
+        assert "cannot be reached" in (mail.error or "")
+    due = the_mail(engine, number).next_try
+    assert unreachable.send_due(due - timedelta(seconds=1)) == []
+    works = a_sender(engine, server.mailer(), tmp_path, True)
+    assert [sent.fate for sent in works.send_due(due)] == [DeliveryFate.SENT]
+    assert the_mail(engine, number).error is None
 
 
-class Refusing:
-    def send(self, message: bytes, recipients: object, *, patient: bool = False) -> dict[str, str]:
-        raise MailRefused("550 no such user")
-
-
-def test_a_refused_report_is_held_with_the_reason_and_can_be_released(
-    engine: sa.Engine, tmp_path: Path
-) -> None:
-    number, _ = a_report(engine)
-    (sent,) = send_due(
-        reports.PostgresOutbox(engine),
-        Refusing(),
-        MaildirArchive(path=tmp_path, authoritative=True),
-        NOW,
-        SendRules(),
-    )
-    report = the_report(engine, number)
-    assert (
-        sent.fate is DeliveryFate.HELD
-        and report.state == "held"
-        and report.error == "550 no such user"
-    )
-    with engine.begin() as conn:
-        assert reports.release(conn, number) == "queued"
-    assert the_report(engine, number).error is None
-
-
-def test_two_senders_take_turns(engine: sa.Engine, tmp_path: Path) -> None:
+def test_two_senders_take_turns(engine: sa.Engine, server: Server) -> None:
     a_report(engine)
-    outbox = reports.PostgresOutbox(engine)
-    with outbox.turn() as mine, reports.PostgresOutbox(engine).turn() as other:
+    sender = a_sender(engine, server.mailer(), server.inbox, True)
+    with sender_turn(engine) as mine, sender_turn(engine) as other:
         assert mine and not other
-        assert (
-            send_due(
-                outbox,
-                Refusing(),
-                MaildirArchive(path=tmp_path, authoritative=True),
-                NOW,
-                SendRules(),
-            )
-            == []
-        )
-    with outbox.turn() as mine:
+        assert sender.send_due(NOW) == []
+    with sender_turn(engine) as mine:
         assert mine
-
-
-def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -> None:
-    with engine.begin() as conn:
-        incident = an_incident(conn)
-    first, _ = a_report(engine, incident=incident)
-    with engine.begin() as conn:
-        again = reports.add_report(
-            conn,
-            NewReport(
-                number=reports.reserve_report_id(conn),
-                incident=incident,
-                kind="first",
-                revision=1,
-                message_id="<x@y>",
-                to=["a@b"],
-                cc=[],
-                subject="",
-                body="",
-                message=b"",
-            ),
-        )
-        assert again == first == reports.find_report(conn, incident, "first")
-        assert len(reports.list_reports(conn)) == 1
-
-
-MOVES = {
-    "hold": {
-        "draft": "held",
-        "queued": "held",
-        "held": "held",
-        "sending": None,
-        "sent": None,
-        "unknown": None,
-        "dropped": None,
-    },
-    "release": {
-        "draft": "queued",
-        "held": "queued",
-        "unknown": "queued",
-        "queued": "queued",
-        "sending": "sending",
-        "sent": "sent",
-        "dropped": None,
-    },
-    "drop": {
-        "draft": "dropped",
-        "held": "dropped",
-        "queued": "dropped",
-        "unknown": "dropped",
-        "dropped": "dropped",
-        "sending": None,
-        "sent": None,
-    },
-}
-VERBS: Mapping[str, Callable[[sa.Connection, int], str]] = {
-    "hold": reports.hold,
-    "release": reports.release,
-    "drop": reports.drop,
-}
-
-
-def test_each_command_moves_a_report_as_the_table_says_and_twice_is_once(engine: sa.Engine) -> None:
-    number, _ = a_report(engine)
-    for verb, moves in MOVES.items():
-        for start, end in moves.items():
-            with engine.begin() as conn:
-                conn.execute(sa.text("UPDATE report SET state = :s"), {"s": start})
-            with engine.begin() as conn:
-                if end is None:
-                    with pytest.raises(
-                        reports.ReportError, match=f"cannot {verb} r{number}, which is {start}: .+"
-                    ):
-                        VERBS[verb](conn, number)
-                else:
-                    assert VERBS[verb](conn, number) == end
-                    assert VERBS[verb](conn, number) == end
-            assert state_of(engine, number) == (end or start), (verb, start)
-
-
-def test_a_report_that_is_not_there_is_a_clear_error(engine: sa.Engine) -> None:
-    with engine.connect() as conn:
-        for ask in (reports.get_report, *VERBS.values()):
-            with pytest.raises(reports.ReportError, match="report r99 does not exist"):
-                ask(conn, 99)

@@ -19,13 +19,12 @@ from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.recipients import MaintainerEntry, NoMaintainers
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.moderation.filing import MailRules
-from swingbot.service.ports import Lab
+from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, within
-from swingbot.service.report.readdress import readdress
-from swingbot_db import reports
+from swingbot.service.report.readdress import readdress, readdressed
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -106,17 +105,18 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     )
     assert report["class"]["metric"] == METRIC
     # the same mail to the operator, as a dry run would have had it
-    with brain.engine.begin() as conn:
-        case = reports.case_of(conn, 1)
-        assert case is not None
-        # MAINTAINERS of the tree's base, and not of a commit of the range
-        assert case.base == base != case.commit
-        new = readdress(a_lab(brain), case)
-        assert new.addressed.to == brain.lab.settings.recipients
-        assert new.message.partition(b"\r\n\r\n")[2] == case.message.partition(b"\r\n\r\n")[2]
-        assert letter.message_id.encode() in new.message
-        with pytest.raises(reports.ReportError, match="cannot readdress r1, which is sent"):
-            reports.set_addressed(conn, 1, new.addressed, new.message, who="ada")
+    lab = a_lab(brain)
+    with brain.lab.transaction("test") as tx:
+        stored = tx.outbox.written(1)
+    assert stored is not None
+    # MAINTAINERS of the tree's base, and not of a commit of the range
+    assert stored.base == base != stored.commit
+    addressed, message = readdressed(lab.tools, lab.settings, lab.clock, "r1", stored)
+    assert addressed.to == brain.lab.settings.recipients
+    assert message.partition(b"\r\n\r\n")[2] == stored.message.partition(b"\r\n\r\n")[2]
+    assert letter.message_id.encode() in message
+    with pytest.raises(RequestError, match="cannot readdress r1, which is sent"):
+        readdress(lab, 1, "ada")
 
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:

@@ -28,10 +28,7 @@ _KILLED = """
 import dataclasses, os, sys
 from pathlib import Path
 from swingbot.app.settings import load
-from swingbot.app.mail import leave_rules
-from swingbot.app.wiring import connect, mail_ways, make_lab
-from swingbot_db.reports import PostgresOutbox
-from swingbot.service.report.send import send_due
+from swingbot.app.wiring import connect, make_lab, make_sender
 from swingbot.service.tick import tick
 settings = load(environ=os.environ)
 engine = connect(settings)
@@ -39,8 +36,7 @@ lab = make_lab(settings, engine)
 lab = dataclasses.replace(lab, clock=dataclasses.replace(lab.clock, listening=lambda: 1e9))
 for _ in range(3):
     tick(lab)
-    now, rules = lab.clock.now(), leave_rules(settings.mail)
-    send_due(PostgresOutbox(engine), *mail_ways(settings), now, rules)
+    make_sender(settings, engine, lab.transaction).send_due(lab.clock.now())
 """
 
 

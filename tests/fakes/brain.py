@@ -22,14 +22,11 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.maildir import letters
-from swingbot.app.mail import leave_rules
 from swingbot.app.settings import Settings, load
-from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
+from swingbot.app.wiring import connect, make_lab, make_sender, sync_testboxes
 from swingbot.service.checkpoint import on_checkpoint
-from swingbot.service.report.send import send_due
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
-from swingbot_db.reports import PostgresOutbox
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
@@ -107,9 +104,8 @@ class Brain(Loop):
         if self.lacks_server and self.count("report WHERE state = 'queued'"):
             self.servers.enter_context(running_smtpd(self.settings))
             self.lacks_server = False
-        mailer, archive = mail_ways(self.settings)
-        rules = leave_rules(self.settings.mail)
-        send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.clock.now(), rules)
+        sender = make_sender(self.settings, self.engine, self.lab.transaction)
+        sender.send_due(self.lab.clock.now())
 
     def idle(self) -> bool:
         with self.engine.connect() as conn:

@@ -1,4 +1,4 @@
-"""The embedded mail server in a process of its own, for tests."""
+"""The embedded mail server in a process of its own, and one in memory, for tests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,53 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from swingbot.app.settings import Settings
+from swingbot.core.moderation.send_check import SendRules
+from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.report.send import Sender
 from tests.buildbot.ports import free_ports
+
+
+@dataclass
+class MemoryServer:
+    """A mail server that accepts everything, and an archive of what was put into it."""
+
+    authoritative: bool = False
+    taken: list[tuple[str, ...]] = field(default_factory=list)  # recipients of each mail
+    archived: set[str] = field(default_factory=set)  # Message-IDs
+    fault: Exception | None = None  # raised instead
+
+    def send(
+        self, message: bytes, recipients: Sequence[str], *, patient: bool = False
+    ) -> dict[str, str]:
+        if self.fault is not None:
+            raise self.fault
+        self.taken.append(tuple(recipients))
+        return {}
+
+    def holds(self, message_id: str) -> bool:
+        return message_id in self.archived
+
+    def keep(self, message: bytes) -> None:
+        """Keep nothing: a test says what has arrived."""
+
+
+def memory_sender(
+    begin: OpenTransaction, server: MemoryServer | None = None, rules: SendRules | None = None
+) -> Sender:
+    server = server or MemoryServer()
+    return Sender(
+        begin=begin,
+        turn=lambda: nullcontext(True),
+        mailer=server,
+        archive=server,
+        rules=rules or SendRules(),
+    )
 
 
 @contextmanager

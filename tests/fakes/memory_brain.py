@@ -25,6 +25,7 @@ from swingbot.service.clock_watch import SteadyClock
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop
+from tests.fakes.mail import memory_sender
 from tests.fakes.store import MemoryStore
 from tests.fakes.store.tables import ReportRow
 
@@ -98,10 +99,8 @@ class MemoryBrain(Loop):
     letters: list[EmailMessage] = field(default_factory=list)
 
     def send(self) -> None:
-        for report in list(self.store.db.reports.values()):
-            if report.state == "queued":
-                self.store.send(report.id)
-                self.letters.append(letter_of(report))
+        for sent in memory_sender(self.store.transaction).send_due(self.store.db.now()):
+            self.letters.append(letter_of(self.store.db.reports[sent.report]))
 
     def idle(self) -> bool:
         with self.store.transaction() as tx:

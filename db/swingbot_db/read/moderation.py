@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot_db import moderation
+from swingbot.core.moderation.ruling import ClassRecord
+from swingbot_db.store.reports import DECIDED
 
 from .proof import gates
-from .rows import Row, plain, rows, shown
+from .rows import Row, rows, shown
 
 _MOST: Final = 50  # reports on one page
 _COLUMNS: Final = """
@@ -78,15 +79,12 @@ def switch(conn: sa.Connection) -> Row:
 
     The setting `mail.stop` is independent of it.
     """
-    switch_row = moderation.switch(conn)
-    sending = [shown("report", number) for number in switch_row.sending]
-    return {
-        "stopped": switch_row.stopped,
-        "who": switch_row.who,
-        "why": switch_row.why,
-        "at": plain(switch_row.at),
-        "sending": sending,
-    }
+    query = (
+        "SELECT stopped, who, why, at, ARRAY(SELECT id FROM report WHERE state ="
+        " 'sending' ORDER BY id) AS sending FROM mail_switch"
+    )
+    (row,) = rows(conn, query)
+    return row | {"sending": [shown("report", number) for number in row["sending"]]}
 
 
 def report_classes(conn: sa.Connection) -> list[Row]:
@@ -94,29 +92,34 @@ def report_classes(conn: sa.Connection) -> list[Row]:
 
     Keys: "metric", "testbox", "gates", "reports", "released", "dropped", "earned", "words", "last".
     """
-    return [
-        {
-            "metric": kind.metric,
-            "testbox": kind.testbox,
-            "gates": list(kind.gates),
-            "reports": number,
-            "released": record.released,
-            "dropped": record.dropped,
-            "earned": record.earned,
-            "words": record.words,
-            "last": shown("report", last),
-        }
-        for kind, record, number, last in moderation.classes(conn)
-    ]
+    classes = []
+    for row in rows(conn, DECIDED.format(more="")):
+        record = ClassRecord(released=row["released"], dropped=row["dropped"])
+        classes.append(
+            {
+                "metric": row["metric"],
+                "testbox": row["testbox"],
+                "gates": row["passed"],
+                "reports": row["reports"],
+                "released": record.released,
+                "dropped": record.dropped,
+                "earned": record.earned,
+                "words": record.words,
+                "last": shown("report", row["last"]),
+            }
+        )
+    return classes
 
 
 def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any) -> list[Row]:
     reports = rows(conn, query, **params)
     acts: dict[int, list[Row]] = {}
-    for act in moderation.acts(conn, [row["id"] for row in reports], most=1000):
-        acts.setdefault(act.report, []).append(
-            {"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)}
-        )
+    query = (
+        "SELECT report, act, who, why, was, at FROM moderation WHERE report = ANY(:ids)"
+        " ORDER BY id LIMIT 1000"
+    )
+    for act in rows(conn, query, ids=[row["id"] for row in reports]):
+        acts.setdefault(act.pop("report"), []).append(act)
     for row in reports:
         message, incident = bytes(row.pop("message") or b""), row["incident"]
         metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")

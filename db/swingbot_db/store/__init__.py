@@ -23,6 +23,7 @@ from swingbot_db.store.histories import Histories
 from swingbot_db.store.incidents import Incidents
 from swingbot_db.store.noise import Noise
 from swingbot_db.store.orders import Orders
+from swingbot_db.store.outbox import Outbox
 from swingbot_db.store.patches import Patches
 from swingbot_db.store.reports import Reports
 from swingbot_db.store.rounds import Rounds
@@ -65,6 +66,7 @@ class PgTransaction:
         self.alerts = Alerts(conn)
         self.rounds = Rounds(conn)
         self.access = Access(conn)
+        self.outbox = Outbox(conn)
 
 
 def transactions(engine: sa.Engine) -> OpenTransaction:

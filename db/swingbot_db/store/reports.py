@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime
-from typing import Final
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.incident.model import FirstMail
+from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportKind
+from swingbot.core.moderation.filing import Filing
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
 from swingbot.service.ports.reports import NewReport, ReportOfIncident
-from swingbot_db import moderation, reports
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
+from swingbot_db.store.outbox import columns_of
 from swingbot_db.store.rows import Rows
 
 # Follow-ups due in the thread of a sent first mail. A tip measured a while ago is not news: `still`
@@ -42,9 +48,48 @@ _TO_FOLLOW: Final = f"""{FAMILY},
   ORDER BY 1, 2"""
 
 
+# The last decision of a person about the text of each report counts.
+DECIDED: Final = """
+SELECT r.metric, r.testbox, r.passed, count(*) AS reports, max(r.id) AS last,
+       count(*) FILTER (WHERE d.act = 'release') AS released, count(*) FILTER (WHERE d.act = 'drop')
+         AS dropped
+FROM report r LEFT JOIN LATERAL (
+    SELECT m.act FROM moderation m WHERE m.report = r.id AND m.counts
+      AND m.act IN ('release', 'drop') ORDER BY m.id DESC LIMIT 1
+) d ON true
+WHERE r.kind = 'first' AND r.metric IS NOT NULL {more}
+GROUP BY r.metric, r.testbox, r.passed ORDER BY r.metric, r.testbox, r.passed
+"""
+
+
+# Improvements without a mail of their own: swings that were noted but not bisected, and culprits
+# whose first mail is a draft.
+_IMPROVEMENTS: Final = """
+SELECT t.name AS tree, t.branch, s.testbox, coalesce(x.facts->>'label', '') AS label, s.unit_job,
+  s.metric, s.change_pct,
+       b.commit AS base, h.commit AS head, '' AS commit, '' AS subject, 'comparison' AS page, c.id
+         AS number
+FROM swing s JOIN comparison_pair c ON c.id = s.comparison LEFT JOIN comparison p ON p.id = s.proof
+  JOIN tree t ON t.id = c.tree
+JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head JOIN testbox x ON x.name = s.testbox
+WHERE s.direction = 'better' AND s.state IN ('noted', 'not_found')
+  AND coalesce(p.ended_at, c.ended_at) >= :begin AND coalesce(p.ended_at, c.ended_at) < :end
+UNION ALL
+SELECT t.name, t.branch, r.testbox, coalesce(x.facts->>'label', ''), w.unit_job, r.metric,
+  w.change_pct, '', '', v.commit, v.subject, 'report', r.id
+FROM report r JOIN incident i ON i.id = r.incident JOIN variant v ON v.id = i.culprit
+  JOIN tree t ON t.id = i.tree JOIN testbox x ON x.name = r.testbox
+JOIN LATERAL (SELECT unit_job, change_pct FROM comparison_row w WHERE w.comparison = i.comparison
+  AND w.testbox = r.testbox AND w.metric = r.metric
+              ORDER BY abs(w.change_pct) DESC LIMIT 1) w ON true
+WHERE r.state = 'draft' AND r.kind = 'first' AND r.created_at >= :begin AND r.created_at < :end
+LIMIT 2000
+"""
+
+
 class Reports(Rows):
     def reserve(self) -> int:
-        return reports.reserve_report_id(self.conn)
+        return int(self.scalar("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))"))
 
     def next_revision(self, incident: int, kind: ReportKind) -> int:
         return int(
@@ -104,7 +149,7 @@ class Reports(Rows):
         return [(row.id, row.kind) for row in self.select(_TO_FOLLOW, days=still_days)]
 
     def add(self, new: NewReport) -> int:
-        stored = reports.add_report(self.conn, new)
+        stored = self._stored(new)
         if new.incident is not None and stored == new.number and new.kind in ("first", "update"):
             self._mark_reported(new.incident, new.number)
         return stored
@@ -118,11 +163,90 @@ class Reports(Rows):
             r=report,
         )
 
+    def _stored(self, new: NewReport) -> int:
+        """Store the report and its mail, or return the older one in its stead."""
+        values: dict[str, Any] = {
+            "id": new.number,
+            "incident": new.incident,
+            "kind": new.kind,
+            "revision": new.revision,
+            "state": new.state,
+            "message_id": new.message_id,
+            "week": new.week,
+            "alert": new.alert,
+            "facts": None if new.facts is None else json.dumps(new.facts),
+            "to_addrs": list(new.to),
+            "cc_addrs": list(new.cc),
+            "subject": new.subject,
+            "body": new.body,
+            **_filed(new.filing),
+        }
+        insert = f"""INSERT INTO report ({", ".join(values)}) OVERRIDING SYSTEM VALUE
+          VALUES ({", ".join(f":{name}" for name in values)})
+            ON CONFLICT DO NOTHING RETURNING id"""
+        with_json = sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB))
+        if self.conn.execute(with_json, values).scalar() is None:
+            return self._older(new)
+        self.execute(
+            "INSERT INTO outbox (report, message) VALUES (:id, :message)",
+            id=new.number,
+            message=new.message,
+        )
+        return new.number
+
+    def _older(self, new: NewReport) -> int:
+        older = self.scalar(
+            "SELECT id FROM report WHERE CASE WHEN CAST(:incident AS bigint) IS NULL"
+            " THEN week = :week OR (alert = :alert AND revision = :revision)"
+            " ELSE incident = :incident AND kind = :kind AND (revision = :revision OR"
+            " (kind = 'first' AND state <> 'dropped')) END"
+            " ORDER BY revision <> :revision, id LIMIT 1",
+            incident=new.incident,
+            kind=new.kind,
+            revision=new.revision,
+            week=new.week,
+            alert=new.alert,
+        )
+        assert older is not None, "it conflicts with a report that is stored"
+        return int(older)
+
     def class_record(self, kind: ReportClass) -> ClassRecord:
-        return moderation.class_record(self.conn, kind)
+        more = (
+            "AND r.metric = :metric AND r.testbox = :testbox AND r.passed = CAST(:passed AS text[])"
+        )
+        row = self.select_one(
+            DECIDED.format(more=more),
+            metric=kind.metric,
+            testbox=kind.testbox,
+            passed=list(kind.gates),
+        )
+        return (
+            ClassRecord()
+            if row is None
+            else ClassRecord(released=row.released, dropped=row.dropped)
+        )
 
     def digest_weeks(self, since: date) -> set[date]:
-        return moderation.digest_weeks(self.conn, since)
+        rows = self.select("SELECT week FROM report WHERE week >= :since", since=since)
+        return {row.week for row in rows}
 
     def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
-        return moderation.improvements_between(self.conn, begin, end)
+        improvements = []
+        for row in self.select(_IMPROVEMENTS, begin=begin, end=end):
+            facts = dict(row._mapping)
+            facts["page"] = f"/{row.page}/{ids.show(row.page, facts.pop('number'))}"
+            improvements.append(Improvement(**facts))
+        return improvements
+
+
+def _filed(filing: Filing | None) -> dict[str, Any]:
+    """Columns that `filing` fills; a report without a filing is a dry run without a class."""
+    if filing is None:
+        return {"left_out": []}
+    columns = columns_of(filing.addressed) | {
+        "reason": "; ".join(filter(None, (filing.reason, filing.addressed.problem)))
+    }
+    kind = filing.kind
+    return columns | (
+        {"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {}
+    )

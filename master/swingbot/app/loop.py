@@ -19,21 +19,18 @@ from swingbot.adapters.part_heartbeat import PartHeartbeat, beating
 from swingbot.app.keep.backup import KeepError
 from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
-from swingbot.app.mail import leave_rules
 from swingbot.app.poller import Poller
 from swingbot.app.settings import Settings
-from swingbot.app.wiring import forget_workers, mail_ways, sync_testboxes
+from swingbot.app.wiring import forget_workers, make_sender, sync_testboxes
 from swingbot.core.model.dispatch import DatabaseAway
 from swingbot.service import checkpoint
 from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
-from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot_db.engine import on_statement
 from swingbot_db.listener import Listener
 from swingbot_db.loop_lock import LoopLock, SecondLoop
-from swingbot_db.reports import PostgresOutbox
 
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
@@ -99,9 +96,7 @@ def _rounds(
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
         tx.rounds.note_unseen()  # settings, jobs and testboxes may have changed
-    mailer, archive = mail_ways(settings)
-    outbox, alarm = PostgresOutbox(engine), _Alarm(engine)
-    leaving = leave_rules(settings.mail)
+    sender, alarm = make_sender(settings, engine, lab.transaction), _Alarm(engine)
     last_problem, heart = "", Heartbeat(beat_file(settings))
     own_clock = ClockWatch(time.monotonic)
     while not over():
@@ -114,7 +109,7 @@ def _rounds(
             with faults.of("round"):
                 tick(lab)
             with faults.of("send mail"):
-                send_due(outbox, mailer, archive, lab.clock.now(), leaving)
+                sender.send_due(lab.clock.now())
             with faults.of("retention"):
                 own_clock.look(lab.clock.now().timestamp())
                 _prune_daily(settings, engine, lab.clock.now(), own_clock)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
-from swingbot_db import moderation, reports
+from swingbot.service.report.decide import decide, switch_mail
 from swingbot_db.engine import Engine
+from swingbot_db.store import transactions
 
 
 class DatabaseModerator:
     """Implements `swingbot.web.pages.moderation.Moderator`."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._begin = transactions(engine)
 
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None:
-        with self._engine.begin() as conn:
-            reports.ACTS[act](conn, ids.read(report, "report")[1], who=f"{who} (web)", why=why)
+        number = ids.read(report, "report")[1]
+        with self._begin("decide") as tx:
+            decide(tx.outbox, number, act, datetime.now(UTC), who=f"{who} (web)", why=why)
 
     def switch(self, *, stopped: bool, who: str, why: str) -> None:
-        with self._engine.begin() as conn:
-            moderation.set_switch(conn, stopped=stopped, who=f"{who} (web)", why=why)
+        with self._begin("switch mail") as tx:
+            switch_mail(tx.outbox, stopped, who=f"{who} (web)", why=why)

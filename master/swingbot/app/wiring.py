@@ -18,7 +18,7 @@ from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
 from swingbot.app.keep.health_check import why_no_room
-from swingbot.app.mail import mail_rules
+from swingbot.app.mail import leave_rules, mail_rules
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
@@ -28,9 +28,10 @@ from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.report.send import Archive
+from swingbot.service.report.send import Sender
 from swingbot_db.engine import DatabaseAway, Engine, make_engine
 from swingbot_db.store import transactions
+from swingbot_db.store.outbox import sender_turn
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.testbox.file import load_all
@@ -154,8 +155,8 @@ def forget_workers(settings: Settings, lab: Lab) -> None:
         tx.compilers.keep(build_workers(settings.build))
 
 
-def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
-    """Mailer for reports, and the archive with copies of sent mails."""
+def make_sender(settings: Settings, engine: Engine, begin: OpenTransaction) -> Sender:
+    """Build what sends reports, and keeps copies of sent mails."""
     mail = settings.mail
     copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
     mailer = SmtpMailer(
@@ -164,4 +165,10 @@ def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
         hidden=tuple(addresses(mail.bcc)),
         key=settings.mail_key,
     )
-    return mailer, MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies)
+    return Sender(
+        begin=begin,
+        turn=partial(sender_turn, engine),
+        mailer=mailer,
+        archive=MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies),
+        rules=leave_rules(mail),
+    )

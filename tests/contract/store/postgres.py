@@ -71,9 +71,3 @@ class PostgresStore:
             s=seconds,
             testbox=testbox,
         )
-
-    def send(self, report: int) -> None:
-        self._do(
-            "UPDATE report SET state = 'sent', sent_at = clock_timestamp() WHERE id = :id",
-            id=report,
-        )

@@ -29,6 +29,7 @@ from tests.contract.store.world import (
     a_variant,
     commit,
     new_swing,
+    send,
 )
 
 KEY = (TESTBOX, UNIT_JOB, METRIC)
@@ -320,7 +321,7 @@ def test_a_report_of_the_same_revision_stays(store: Store, case: Case) -> None:
 def test_mails_that_left_are_not_withdrawn(store: Store, case: Case) -> None:
     with store.transaction() as tx:
         sent = a_report(tx, case)
-    store.send(sent)
+        send(tx, sent)
     with store.transaction() as tx:
         draft = a_report(tx, case, "update")
         queued = a_report(tx, case, "still", state="queued")
@@ -337,14 +338,13 @@ def test_the_thread_begins_with_the_first_mail_that_was_sent(store: Store, case:
         assert tx.reports.first_mail(case.incident) is None
         merged = a_report(tx, replace(case, incident=other))
         tx.incidents.set_status(other, "duplicate", case.incident)
-    store.send(merged)
+        send(tx, merged)
     with store.transaction() as tx:
         mail = tx.reports.first_mail(case.incident)
         assert mail is not None
         assert (mail.report, mail.subject, mail.message) == (merged, "worse", b"mail")
         own = a_report(tx, case)
-    store.send(own)
-    with store.transaction() as tx:
+        send(tx, own)
         mail = tx.reports.first_mail(case.incident)
         assert mail is not None and mail.report == own
         assert [r[0] for r in tx.reports.of_incident(case.incident, "first")] == [merged, own]
@@ -379,7 +379,7 @@ def test_a_sent_mail_is_followed_by_what_there_is_to_say(
     with store.transaction() as tx:
         report = a_report(tx, case)
         assert tx.reports.to_follow(7.0) == []
-    store.send(report)
+        send(tx, report)
     if kind == "still":
         store.pass_time(8 * 86400.0)
     with store.transaction() as tx:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -56,8 +57,13 @@ class Store(Protocol):
     def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
         """A controller drives the testbox and will be heard of within this time."""
 
-    def send(self, report: int) -> None:
-        """The mail of a report leaves."""
+
+def send(tx: Transaction, report: int) -> None:
+    """The mail of a report leaves."""
+    mail = tx.outbox.lock(report)
+    assert mail is not None
+    now = datetime.fromtimestamp(tx.attempts.clock(), UTC)
+    tx.outbox.update(dataclasses.replace(mail, state="sent", sent_at=now))
 
 
 def commit(number: int) -> str:

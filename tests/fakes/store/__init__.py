@@ -24,6 +24,7 @@ from tests.fakes.store.histories import Histories
 from tests.fakes.store.incidents import Incidents
 from tests.fakes.store.noise import Noise
 from tests.fakes.store.orders import Orders
+from tests.fakes.store.outbox import Outbox
 from tests.fakes.store.patches import Patches
 from tests.fakes.store.reports import Reports
 from tests.fakes.store.rounds import Rounds
@@ -67,6 +68,7 @@ class MemoryTransaction:
         self.alerts = Alerts(db)
         self.rounds = Rounds(db)
         self.access = Access(db)
+        self.outbox = Outbox(db)
 
 
 @dataclass
@@ -116,12 +118,6 @@ class MemoryStore:
         self.db.leases[testbox] = LeaseRow(
             attempt=row.attempt, holder=holder, until=self.db.now() + timedelta(seconds=seconds)
         )
-
-    def send(self, report: int) -> None:
-        """The mail of a report left."""
-        row = self.db.reports[report]
-        self.db.reports[report] = replace(row, state="sent", sent_at=self.db.now())
-        Rounds(self.db).note_unseen()
 
 
 __all__ = ["MemoryStore", "MemoryTransaction", "Refused"]

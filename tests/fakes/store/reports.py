@@ -13,6 +13,7 @@ from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
 from swingbot.service.ports.reports import NewReport, ReportOfIncident
+from swingbot_db.store.outbox import bare
 from tests.fakes.store.incidents import family_of, measured
 from tests.fakes.store.tables import Noun, ReportRow
 
@@ -120,6 +121,7 @@ class Reports(Noun):
         )
 
     def add(self, new: NewReport) -> int:
+        filing = new.filing
         row = ReportRow(
             id=new.number,
             incident=new.incident,
@@ -132,7 +134,12 @@ class Reports(Noun):
             created_at=self.db.begun,
             week=new.week,
             alert=new.alert,
-            judged=new.filing.kind if new.filing else None,
+            judged=filing.kind if filing else None,
+            body=new.body,
+            recipients=bare(new.to, new.cc),
+            lists=tuple(map(str.lower, filing.addressed.lists)) if filing else (),
+            next_try=self.db.begun,
+            reason=filing.reason if filing else None,
         )
         older = next((old.id for old in self.db.reports.values() if _same(old, row)), None)
         if older is not None:
@@ -145,8 +152,13 @@ class Reports(Noun):
         return row.id
 
     def class_record(self, kind: ReportClass) -> ClassRecord:
-        """An empty record: the in-memory store has no decisions on reports."""
-        return ClassRecord()
+        last = {
+            row.report: row.act
+            for row in self.db.decisions.values()
+            if row.report is not None and row.counts and row.act in ("release", "drop")
+        }
+        acts = [last.get(r.id) for r in self.db.reports.values() if r.judged == kind]
+        return ClassRecord(released=acts.count("release"), dropped=acts.count("drop"))
 
     def digest_weeks(self, since: date) -> set[date]:
         weeks = (row.week for row in self.db.reports.values())

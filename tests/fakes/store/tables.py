@@ -29,7 +29,13 @@ from swingbot.core.model.records import (
     Variant,
     WorkerCompiler,
 )
-from swingbot.core.model.statuses import AttemptState, DispatchState, ReportState, TestboxState
+from swingbot.core.model.statuses import (
+    AttemptState,
+    DispatchState,
+    ModerationAct,
+    ReportState,
+    TestboxState,
+)
 from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.moderation.ruling import ReportClass
 from swingbot.core.proof.gates import GateRow
@@ -247,8 +253,24 @@ class ReportRow:
     week: date | None
     alert: int | None
     judged: ReportClass | None
+    body: str
+    recipients: tuple[str, ...]
+    lists: tuple[str, ...]
+    next_try: datetime
+    reason: str | None
+    tries: int = 0
+    error: str | None = None
     withdrawn: str | None = None
     sent_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionRow:
+    """What a person decided about a report, or about all mail."""
+
+    act: ModerationAct
+    report: int | None
+    counts: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +362,8 @@ class Tables:
     sightings: dict[int, SightingRow] = field(default_factory=dict)
     gates: dict[tuple[int, str], GateOf] = field(default_factory=dict)
     reports: dict[int, ReportRow] = field(default_factory=dict)
+    decisions: dict[int, DecisionRow] = field(default_factory=dict)
+    stopped: dict[int, None] = field(default_factory=dict)  # a row if all mail is stopped
     alerts: dict[int, Alert] = field(default_factory=dict)
     tokens: dict[int, TokenRow] = field(default_factory=_operators_key)
     sessions: dict[str, SessionRow] = field(default_factory=dict)

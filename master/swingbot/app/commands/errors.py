@@ -17,7 +17,6 @@ USAGE: Final = frozenset(
         "swingbot_jobs.yaml_lines.LineError",
         "swingbot_jobs.reading.result.ParseError",
         "swingbot_jobs.testbox.table.TestboxError",
-        "swingbot_db.reports.ReportError",
         "swingbot.core.mail.addresses.BadAddress",
         "swingbot.core.patchset.model.SeriesError",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -14,9 +15,10 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
-from swingbot.service.ports import RequestError
+from swingbot.service.report.decide import decide, switch_mail
 from swingbot.service.report.readdress import readdress
-from swingbot_db import moderation, read, reports
+from swingbot_db import read
+from swingbot_db.store import transactions
 from swingbot_jobs.terminal import print_as_is
 
 
@@ -157,8 +159,9 @@ def _people(to: Sequence[str], cc: Sequence[str]) -> str:
 
 def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> None:
     number = ids.read(id_, "report")[1]
-    with session.engine.begin() as conn:
-        click.echo(f"{id_} is {reports.ACTS[verb](conn, number, who=whoami(), why=why)}")
+    with transactions(session.engine)("decide") as tx:
+        state = decide(tx.outbox, number, verb, datetime.now(UTC), who=whoami(), why=why)
+    click.echo(f"{id_} is {state}")
 
 
 because = click.option("--reason", "why", default="", help="Reason; recorded with the decision.")
@@ -222,16 +225,8 @@ def readdress_(session: CommandContext, id_: str) -> None:
     Example:
       swingbot report readdress r4
     """
-    number = ids.read(id_, "report")[1]
-    with session.engine.begin() as conn:
-        case = reports.case_of(conn, number)
-        if case is None:
-            raise RequestError(
-                f"{id_} is not about a commit; digests are sent to mail.digest_to, mails about the"
-                " lab to mail.to"
-            )
-        new = readdress(session.lab, case)
-        reports.set_addressed(conn, number, new.addressed, new.message, who=whoami())
+    readdress(session.lab, ids.read(id_, "report")[1], whoami())
+    with session.reading() as conn:
         click.echo("\n".join(_head(read.report(conn, id_))))
 
 
@@ -295,8 +290,9 @@ def resume(session: CommandContext, why: str) -> None:
 
 
 def _switch(session: CommandContext, stopped: bool, why: str) -> None:
-    with session.engine.begin() as conn:
-        moderation.set_switch(conn, stopped=stopped, who=whoami(), why=why)
+    with transactions(session.engine)("switch mail") as tx:
+        switch_mail(tx.outbox, stopped, who=whoami(), why=why)
+    with session.reading() as conn:
         mail = read.switch(conn)
     click.echo(_stopped(mail, session.settings.mail.stop))
     if stopped and mail["sending"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,10 +26,6 @@ class SendRules:
     per_list: int = 5
     per_recipient: int = 10
     operator: tuple[str, ...] = field(default=())
-
-
-# (recipients, lists among them, mails of the last day by recipient) -> why it must wait, or None
-WhyNot = Callable[[Collection[str], Collection[str], Mapping[str, int]], str | None]
 
 
 def why_not(

@@ -20,6 +20,7 @@ from swingbot.service.ports.histories import Histories
 from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.orders import Orders
+from swingbot.service.ports.outbox import Outbox
 from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.reports import Reports
 from swingbot.service.ports.rounds import Rounds
@@ -86,6 +87,8 @@ class Transaction(Protocol):
     def rounds(self) -> Rounds: ...
     @property
     def access(self) -> Access: ...
+    @property
+    def outbox(self) -> Outbox: ...
 
 
 # Begins a transaction; its name labels its checkpoints.

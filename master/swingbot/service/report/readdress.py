@@ -4,69 +4,68 @@ envelope change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
 from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
+from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
 from swingbot.core.moderation.filing import Addressed
-from swingbot.service.ports import Lab
+from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
+from swingbot.service.ports.outbox import AddressedMail
 from swingbot.service.report.address import recipients_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressedMail:
-    """A stored mail and the commit that it is about."""
-
-    report: str
-    tree: str
-    commit: str
-    author: str
-    base: str  # whose MAINTAINERS counts
-    message_id: str
-    subject: str
-    body: str
-    message: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readdressed:
-    addressed: Addressed
-    message: bytes
-
-
-def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
-    """Return the same mail addressed according to the current settings; Message-ID, thread and date
-    stay.
+def readdress(lab: Lab, report: int, who: str) -> None:
+    """Address a held or drafted mail according to the current settings; Message-ID, thread and date
+    stay. Raises RequestError.
     """
+    name = ids.show("report", report)
+    with lab.transaction("readdress") as tx:
+        if tx.outbox.lock(report) is None:
+            raise RequestError(missing("report", report))
+        mail = tx.outbox.written(report)
+        if mail is None:
+            raise RequestError(
+                f"{name} is not about a commit; digests are sent to mail.digest_to, mails about the"
+                " lab to mail.to"
+            )
+        if mail.state not in ("draft", "held"):
+            raise RequestError(
+                f"cannot readdress {name}, which is {mail.state}: hold it first if it has not been"
+                " sent"
+            )
+        addressed, message = readdressed(lab.tools, lab.settings, lab.clock, name, mail)
+        tx.outbox.readdress(report, addressed, message)
+        tx.outbox.note("readdress", who=who, why="", report=report, was=mail.state)
+
+
+def readdressed(
+    tools: Tools, settings: LabSettings, clock: Clock, name: str, stored: AddressedMail
+) -> tuple[Addressed, bytes]:
+    """Return the recipients of a stored mail by the current settings, and the message to them."""
     addressed = recipients_of(
-        lab.tools, lab.settings, case.tree, case.commit, case.author, case.base
+        tools, settings, stored.tree, stored.commit, stored.author, stored.base
     )
-    old = message_from_bytes(case.message, policy=policy.compat32)
-    references = tuple(str(old.get("References", "")).split())
+    old = message_from_bytes(stored.message, policy=policy.compat32)
     mail = Mail(
-        subject=case.subject,
-        body=case.body,
+        subject=stored.subject,
+        body=stored.body,
         in_reply_to=str(old.get("In-Reply-To", "")).strip(),
-        references=references,
+        references=tuple(str(old.get("References", "")).split()),
     )
-    written = _date(old.get("Date")) or lab.clock.now()
-    settings = lab.settings
-    message = encode(
-        mail,
-        Envelope(
-            sender=settings.sender,
-            to=addressed.to,
-            cc=addressed.cc,
-            message_id=case.message_id,
-            date=written,
-            report=case.report,
-            list_id=settings.mail.list_id,
-        ),
+    envelope = Envelope(
+        sender=settings.sender,
+        to=addressed.to,
+        cc=addressed.cc,
+        message_id=stored.message_id,
+        date=_date(old.get("Date")) or clock.now(),
+        report=name,
+        list_id=settings.mail.list_id,
     )
-    return Readdressed(addressed=addressed, message=message)
+    return addressed, encode(mail, envelope)
 
 
 def _date(header: object) -> datetime | None:

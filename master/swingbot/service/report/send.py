@@ -10,16 +10,18 @@ external server it is `unknown`, and a person decides (`swingbot report release`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from swingbot.core.moderation.send_check import SendRules, WhyNot, why_not
+from swingbot.core.model import ids
+from swingbot.core.moderation.send_check import DAY_HOURS, SendRules, why_not
 from swingbot.service.checkpoint import checkpoint
+from swingbot.service.ports.outbox import OutboxMail
+from swingbot.service.ports.transaction import OpenTransaction
 
 # How long a server may still process a mail whose sender died. With a shorter time, a mail could be
 # looked up before it is delivered, be missed, and be sent twice.
@@ -51,69 +53,6 @@ class MailRefused(Exception):
 
 class MailUncertain(Exception):
     """The mail was handed over but the server did not reply: it may or may not have been sent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A mail that may be sent.
-
-    `tries` counts hand-overs so far; `next_try` is the time of the next try, or when a hand-over
-    has settled.
-    """
-
-    report: int
-    message_id: str
-    message: bytes
-    recipients: tuple[str, ...]
-    tries: int
-    next_try: datetime
-
-
-class Outbox(Protocol):
-    """The queue of reports. Each method is one committed transaction."""
-
-    def turn(self) -> AbstractContextManager[bool]:
-        """Yield True to one sender at a time; the turn of a sender that died is over."""
-
-    def sending(self) -> list[Outgoing]:
-        """Return the mails whose sending was started but not completed."""
-
-    def in_doubt(self, now: datetime) -> list[Outgoing]:
-        """Return the `unknown` mails that are due for another look into the archive."""
-
-    def due(self, now: datetime) -> list[Outgoing]:
-        """Return the queued mails that are due, oldest first."""
-
-    def take(self, report: int, now: datetime, settled: datetime, why_not: WhyNot) -> bool:
-        """queued -> sending, one more try, not to be looked up before `settled`.
-
-        Returns False if it must not be sent: mail is stopped, a person held or dropped it, or
-        `why_not` has a reason, with which it is held.
-        """
-
-    def sent(self, report: int, at: datetime, note: str | None) -> None:
-        """sending -> sent."""
-
-    def wait(self, report: int, settled: datetime, error: str) -> None:
-        """Keep it in `sending`; not to be looked up before `settled`."""
-
-    def back(self, report: int, next_try: datetime, error: str) -> None:
-        """sending -> queued."""
-
-    def held(self, report: int, error: str) -> None:
-        """sending -> held."""
-
-    def unknown(self, report: int, error: str, look_again: datetime) -> None:
-        """sending -> unknown."""
-
-    def found(self, report: int, at: datetime) -> None:
-        """unknown -> sent: a copy was found.
-
-        Changes nothing if a person has decided in the meantime.
-        """
-
-    def not_found(self, report: int, look_again: datetime) -> None:
-        """Keep it in `unknown`."""
 
 
 class Mailer(Protocol):
@@ -160,41 +99,137 @@ class SendResult:
     reason: str | None = field(default=None)
 
 
-def send_due(
-    outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime, rules: SendRules
-) -> list[SendResult]:
-    """Settle interrupted mails, then send those that are due and that `rules` let leave. Safe to
-    call at any time and after any crash.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """What sends the reports.
 
-    Only one caller works at a time; the others return an empty list. An unreachable server ends the
-    pass.
+    `turn` yields True to one sender at a time; the turn of a sender that died is over.
     """
-    results: list[SendResult] = []
-    with outbox.turn() as mine:
-        if not mine:
-            return results
-        for mail in outbox.sending():
-            settled = _settle(outbox, archive, mail, now)
-            results += [settled] if settled else []
-        results += [
-            _found(outbox, mail, now)
-            for mail in outbox.in_doubt(now)
-            if _turned_up(outbox, archive, mail, now)
-        ]
-        for mail in () if rules.stop else outbox.due(now):
-            if not outbox.take(mail.report, now, now + SETTLE, partial(why_not, rules=rules)):
+
+    begin: OpenTransaction
+    turn: Callable[[], AbstractContextManager[bool]]
+    mailer: Mailer
+    archive: Archive
+    rules: SendRules = field(default_factory=SendRules)
+
+    def send_due(self, now: datetime) -> list[SendResult]:
+        """Settle interrupted mails, then send those that are due and that `rules` let leave. Safe
+        to call at any time and after any crash.
+
+        Only one caller works at a time; the others return an empty list. An unreachable server
+        ends the pass.
+        """
+        with self.turn() as mine:
+            if not mine:
+                return []
+            with self.begin("mails under way") as tx:
+                sending, doubtful = (
+                    tx.outbox.in_state("sending"),
+                    tx.outbox.in_state("unknown", now),
+                )
+            results = [self._settle(mail, now) for mail in sending]
+            results += [self._look_again(mail, now) for mail in doubtful]
+            return [*filter(None, results), *self._send_queued(now)]
+
+    def _send_queued(self, now: datetime) -> Iterator[SendResult]:
+        with self.begin("mails due") as tx:
+            due = [] if self.rules.stop else tx.outbox.in_state("queued", now)
+        for mail in due:
+            if not self._take(mail.report, now):
                 continue
             try:
-                results.append(_send(outbox, mailer, archive, mail, now))
+                yield self._send(mail, now)
             except MailDelayed as error:
                 again = now + retry_after(mail.tries)
-                outbox.back(mail.report, again, str(error))
-                results.append(
-                    SendResult(report=mail.report, fate=DeliveryFate.DELAYED, reason=str(error))
-                )
+                self._leave(mail, "back in queue", state="queued", next_try=again, error=str(error))
+                yield _result(mail, DeliveryFate.DELAYED, str(error))
                 if error.unreachable:
-                    break
-    return results
+                    return
+
+    def _take(self, report: int, now: datetime) -> bool:
+        """queued -> sending, one more try; False if it must not be sent: mail is stopped, a person
+        held or dropped it, or what has changed since it was written holds it.
+        """
+        with self.begin("report sending") as tx:
+            mail = None if tx.outbox.stopped() else tx.outbox.lock(report)
+            if mail is None or mail.state != "queued":
+                return False
+            sent = tx.outbox.sent_to(mail.recipients, now - timedelta(hours=DAY_HOURS))
+            why = why_not(mail.recipients, mail.lists, sent, self.rules)
+            if why is not None:
+                tx.outbox.update(replace(mail, state="held", reason=why))
+                return False
+            tries = mail.tries + 1
+            tx.outbox.update(replace(mail, state="sending", tries=tries, next_try=now + SETTLE))
+        return True
+
+    def _leave(self, mail: OutboxMail, name: str, **changes: Any) -> None:
+        """Change a mail in state `sending`, which only the sender moves."""
+        with self.begin(f"report {name}") as tx:
+            stored = tx.outbox.lock(mail.report)
+            if stored is None or stored.state != "sending":
+                number = ids.show("report", mail.report)
+                raise RuntimeError(f"report {number} is not being sent; two senders are running")
+            tx.outbox.update(replace(stored, **changes))
+
+    def _settle(self, mail: OutboxMail, now: datetime) -> SendResult | None:
+        """Find out whether an interrupted mail was sent; None if it is back in the queue."""
+        if self.archive.holds(mail.message_id):
+            self._leave(mail, "sent", state="sent", sent_at=now, error=None)
+            found = "found in the archive after an interruption"
+            return _result(mail, DeliveryFate.SENT, found)
+        if not self.archive.authoritative:
+            reason = (
+                "sending was interrupted and the mail server may or may not have accepted it; "
+                "search for the Message-ID, then release or drop the report"
+            )
+            again = now + LOOK_AGAIN
+            self._leave(mail, "unknown", state="unknown", next_try=again, error=reason)
+            return _result(mail, DeliveryFate.UNKNOWN, reason)
+        if now < mail.next_try:
+            waits = "sending was interrupted; waiting to see whether the mail arrives"
+            return _result(mail, DeliveryFate.UNSETTLED, waits)
+        error = "sending was interrupted before the server accepted the mail; sent again"
+        self._leave(mail, "back in queue", state="queued", next_try=now, error=error)
+        return None
+
+    def _look_again(self, mail: OutboxMail, now: datetime) -> SendResult | None:
+        """Settle a mail in doubt whose copy has arrived: hidden copies arrive by mail, so they may
+        be late. Changes nothing if a person has decided in the meantime.
+        """
+        arrived = self.archive.holds(mail.message_id)
+        with self.begin("report looked up") as tx:
+            stored = tx.outbox.lock(mail.report)
+            if stored is not None and stored.state == "unknown":
+                tx.outbox.update(
+                    replace(stored, state="sent", sent_at=now, error=None)
+                    if arrived
+                    else replace(stored, next_try=now + LOOK_AGAIN)
+                )
+        return _result(mail, DeliveryFate.SENT, "found in the archive later") if arrived else None
+
+    def _send(self, mail: OutboxMail, now: datetime) -> SendResult:
+        """Hand over a mail in state `sending` once. Raises MailDelayed."""
+        checkpoint("smtp: before send")
+        try:
+            patient = mail.tries < PATIENT_TRIES
+            refused = self.mailer.send(mail.message, mail.recipients, patient=patient)
+        except MailRefused as error:
+            self._leave(mail, "held", state="held", error=str(error))
+            return _result(mail, DeliveryFate.HELD, str(error))
+        except MailUncertain as error:
+            self._leave(mail, "unsettled", next_try=now + SETTLE_SLOW, error=str(error))
+            return _result(mail, DeliveryFate.UNSETTLED, str(error))
+        checkpoint("smtp: after send")
+        self.archive.keep(mail.message)
+        checkpoint("archive: after keep")
+        note = "; ".join(f"{who} was refused: {why}" for who, why in refused.items()) or None
+        self._leave(mail, "sent", state="sent", sent_at=now, error=note)
+        return _result(mail, DeliveryFate.SENT, note)
+
+
+def _result(mail: OutboxMail, fate: DeliveryFate, reason: str | None) -> SendResult:
+    return SendResult(report=mail.report, fate=fate, reason=reason)
 
 
 def retry_after(tries: int) -> timedelta:
@@ -203,69 +238,3 @@ def retry_after(tries: int) -> timedelta:
     The number of tries is unlimited.
     """
     return min(FIRST_RETRY * (1 << min(tries, 10)), LAST_RETRY)
-
-
-def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> SendResult | None:
-    """Find out whether an interrupted mail was sent; None if it is back in the queue."""
-    if archive.holds(mail.message_id):
-        outbox.sent(mail.report, now, None)
-        return SendResult(
-            report=mail.report,
-            fate=DeliveryFate.SENT,
-            reason="found in the archive after an interruption",
-        )
-    if not archive.authoritative:
-        reason = (
-            "sending was interrupted and the mail server may or may not have accepted it; "
-            "search for the Message-ID, then release or drop the report"
-        )
-        outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
-        return SendResult(report=mail.report, fate=DeliveryFate.UNKNOWN, reason=reason)
-    if now < mail.next_try:
-        return SendResult(
-            report=mail.report,
-            fate=DeliveryFate.UNSETTLED,
-            reason="sending was interrupted; waiting to see whether the mail arrives",
-        )
-    outbox.back(
-        mail.report, now, "sending was interrupted before the server accepted the mail; sent again"
-    )
-    return None
-
-
-def _turned_up(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> bool:
-    """Return whether a copy of a mail in doubt has arrived: hidden copies arrive by mail, so they
-    may be late.
-    """
-    arrived = archive.holds(mail.message_id)
-    if not arrived:
-        outbox.not_found(mail.report, now + LOOK_AGAIN)
-    return arrived
-
-
-def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> SendResult:
-    outbox.found(mail.report, now)
-    return SendResult(
-        report=mail.report, fate=DeliveryFate.SENT, reason="found in the archive later"
-    )
-
-
-def _send(
-    outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime
-) -> SendResult:
-    """Hand over a mail in state `sending` once. Raises MailDelayed."""
-    checkpoint("smtp: before send")
-    try:
-        refused = mailer.send(mail.message, mail.recipients, patient=mail.tries < PATIENT_TRIES)
-    except MailRefused as error:
-        outbox.held(mail.report, str(error))
-        return SendResult(report=mail.report, fate=DeliveryFate.HELD, reason=str(error))
-    except MailUncertain as error:
-        outbox.wait(mail.report, now + SETTLE_SLOW, str(error))
-        return SendResult(report=mail.report, fate=DeliveryFate.UNSETTLED, reason=str(error))
-    checkpoint("smtp: after send")
-    archive.keep(mail.message)
-    checkpoint("archive: after keep")
-    note = "; ".join(f"{address} was refused: {why}" for address, why in refused.items()) or None
-    outbox.sent(mail.report, now, note)
-    return SendResult(report=mail.report, fate=DeliveryFate.SENT, reason=note)
