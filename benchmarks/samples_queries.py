@@ -116,7 +116,6 @@ def addresses(world: World, compared: int, metric: str) -> dict[str, str]:
         "page: a testbox": f"/testbox/{testbox}",
         "page: a tree": f"/tree/{TREE}",
         "page: overview": "/",
-        "page: result roots": "/raw/result/hackbench/",
         "page: raw files of a comparison": f"/raw/c{compared}/",
     }
 

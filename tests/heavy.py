@@ -44,8 +44,8 @@ def _results(store: ArtifactDirectory, unit_job: str) -> tuple[str, int]:
     return sha256, len(content)
 
 
-def fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
-    """Return a boot with many samples, its run's result root, and an attempt under way."""
+def fill(conn: sa.Connection, settings: Settings) -> tuple[str, int]:
+    """Return a boot with many samples and a large file, and an attempt under way."""
     lab = scenario.a_lab(conn)
     run = conn.execute(
         sa.text(
@@ -68,14 +68,6 @@ def fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
         ),
         {"sha256": sha256, "size": size, "boot": lab.boot},
     )
-    name = f"result/heavy/{run.unit_job}/box/rootfs/kconfig/gcc-12/{'0' * 40}"
-    root = conn.execute(
-        sa.text("INSERT INTO result_root (name) VALUES (:name) RETURNING id"), {"name": name}
-    ).scalar_one()
-    conn.execute(
-        sa.text("UPDATE run SET result_root = :root, root_run = 0 WHERE id = :run"),
-        {"root": root, "run": run.id},
-    )
     # A loop gives up an attempt of the scenario's date, and one that Buildbot does not know.
     conn.execute(
         sa.text(
@@ -90,7 +82,7 @@ def fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
     ).scalar_one()
     conn.commit()
     conn.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("ANALYZE"))
-    return f"x{lab.boot}", f"{name}/0", attempt
+    return f"x{lab.boot}", attempt
 
 
 @contextmanager
@@ -99,7 +91,7 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
     given = brain_environment(place / "state", db_url) | environment
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:
-        boot, run, attempt = fill(conn, settings)
+        boot, attempt = fill(conn, settings)
     engine.dispose()
     settings.state.mkdir(parents=True, exist_ok=True)
     bearer = {"Authorization": f"Bearer {token(secret(settings.secret_file), attempt)}"}
@@ -114,7 +106,6 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
         port=settings.web.port,
         pid=web.pid,
         boot=boot,
-        run=run,
         attempt=f"a{attempt}",
         worker=bearer,
     )

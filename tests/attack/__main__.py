@@ -46,7 +46,6 @@ def main() -> int:
     ask.add_argument("--smtp-port", type=int, help="embedded mail server (default: port + 3)")
     ask.add_argument("--pid", type=int, help="process of the web service, to judge its memory")
     ask.add_argument("--boot", default="x1", help="a boot with many samples")
-    ask.add_argument("--run", default="", help="a result root, as in result/hackbench/.../0")
     ask.add_argument("--state", type=Path, help="state directory of a service on this host")
     ask.add_argument("--token", default="", help="a token of an operator, which must stay valid")
     ask.add_argument("--worker", default="", help="the token of an attempt under way, as a12.9f...")
@@ -54,7 +53,7 @@ def main() -> int:
         "--fill",
         action="store_true",
         help="put what the attacks read into the database of the service at --state, which was"
-        " started for them alone, and find --pid, --boot, --run, --token and --worker there",
+        " started for them alone, and find --pid, --boot, --token and --worker there",
     )
     given = ask.parse_args()
     target = Target(
@@ -64,7 +63,6 @@ def main() -> int:
         smtp_port=given.smtp_port or given.port + 3,
         pid=given.pid,
         boot=given.boot,
-        run=given.run,
         state=given.state,
         token=given.token,
         attempt=given.worker.partition(".")[0],

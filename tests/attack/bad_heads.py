@@ -22,7 +22,7 @@ HEADS: Final = {
     ),
     "NUL in a path": b"GET /tree/%00 HTTP/1.1" + _END + b"\r\n",
     "NUL in a query": b"GET /comparisons?tree=%00 HTTP/1.1" + _END + b"\r\n",
-    "NUL in a result root": b"GET /raw/result/a%00b/ HTTP/1.1" + _END + b"\r\n",
+    "NUL in a raw file": b"GET /raw/x1/a%00b/ HTTP/1.1" + _END + b"\r\n",
 }
 
 

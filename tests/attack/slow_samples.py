@@ -14,7 +14,7 @@ READERS: Final = 16
 def run(target: Target, *, readers: int = READERS, seconds: float = 8.0) -> Result:
     with (
         watching(target) as watch,
-        slow_readers(target, f"/raw/{target.boot}/samples.json", readers) as clients,
+        slow_readers(target, f"/raw/{target.boot}/samples.csv", readers) as clients,
     ):
         trickle(clients, seconds)
     return watch.result(f"{readers} slow readers for {seconds:.0f} s")

@@ -39,8 +39,8 @@ class Target:
     """`worker` are the headers of an attempt under way, whose id is `attempt`; None: no worker.
 
     `pid` is the process of the web service; None if it runs elsewhere (its memory is not judged).
-    `boot` has many samples, `run` is the path of a result root below /raw/. `state` is the state
-    directory of a service on this host. `token` is an operator's.
+    `boot` has many samples and a large file. `state` is the state directory of a service on this
+    host. `token` is an operator's.
     """
 
     host: str = "127.0.0.1"
@@ -49,7 +49,6 @@ class Target:
     smtp_port: int = 8013
     pid: int | None = None
     boot: str = "x1"
-    run: str = ""
     state: Path | None = None
     token: str = ""
     attempt: str = ""

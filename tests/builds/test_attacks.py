@@ -35,9 +35,9 @@ HERE = {
 }
 ELSEWHERE = {
     "bad_heads": "tests/db/test_attacks_on_web.py",
-    "files_of_a_run": "tests/db/test_attacks_on_web.py",
     "foreign_hosts": "tests/db/test_attacks_on_web.py",
     "half_open_heads": "tests/db/test_attacks_on_web.py",
+    "large_files": "tests/db/test_attacks_on_web.py",
     "slow_samples": "tests/db/test_attacks_on_web.py",
     "wrong_tokens": "tests/db/test_attacks_on_web.py",
     "buildbot_origin": "tests/buildbot/test_fleet.py",

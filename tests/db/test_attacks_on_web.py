@@ -11,9 +11,9 @@ from swingbot.core.access.tokens import digest
 from swingbot_db.engine import make_engine
 from tests.attack import (
     bad_heads,
-    files_of_a_run,
     foreign_hosts,
     half_open_heads,
+    large_files,
     slow_samples,
     wrong_tokens,
 )
@@ -56,8 +56,8 @@ def test_slow_readers_of_samples_hold_no_database_connection(target: Target) -> 
     judge(slow_samples.run(target))
 
 
-def test_a_large_file_of_a_run_is_sent_in_pieces(target: Target) -> None:
-    judge(files_of_a_run.run(target))
+def test_a_large_file_is_sent_in_pieces(target: Target) -> None:
+    judge(large_files.run(target))
 
 
 def test_wrong_tokens_lock_no_valid_one_out_of_the_same_address(target: Target) -> None:

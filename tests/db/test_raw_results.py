@@ -7,8 +7,6 @@ import csv
 import json
 import shutil
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +15,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import uvicorn
 from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
@@ -26,9 +23,7 @@ from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.app.cli import main
 from swingbot.app.raw_export import Export
-from swingbot.app.raw_sources import LocalSource, RemoteSource
 from swingbot.app.settings import load
-from swingbot.core.model.lookup import NotFound
 from swingbot.service.result.reparse import Reparsed, ReparseRequest, reparse
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -84,12 +79,13 @@ def rows(brain: Brain, sql: str, **values: Any) -> list[Any]:
 
 def export(brain: Brain, out: Path, id: str = "c1") -> Export:
     found = Export(
-        LocalSource(brain.engine, ArtifactDirectory(brain.settings.artifacts), id),
+        brain.engine,
+        ArtifactDirectory(brain.settings.artifacts),
         out,
         brain.lab.catalogue.programs,
         lambda line: None,
     )
-    found.run()
+    found.run(id)
     return found
 
 
@@ -243,20 +239,12 @@ def test_bringing_raw_results_again_brings_nothing_and_mends_what_was_spoilt(
     } == before
     (tmp_path / "c1" / "x1" / "console.log").write_text("bOoted\n")
     (tmp_path / "c1" / "x2" / "results.tar").unlink()
-    whole = before[tmp_path / "c1" / "x2" / "results.tar"]
-    (tmp_path / "c1" / "x2" / "results.tar.part").write_bytes(whole[:5000])
+    (tmp_path / "c1" / "x2" / "results.tar.part").write_bytes(b"half of it")
     third = export(brain, tmp_path / "c1")
     assert (third.fetched, third.notes) == (2, [])
     assert {
         path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()
     } == before
-
-
-@pytest.mark.parametrize("part", [b"other bytes", b"x" * 1_000_000])
-def test_a_part_of_something_else_is_restarted(brain: Brain, tmp_path: Path, part: bytes) -> None:
-    (tmp_path / "c1" / "x1").mkdir(parents=True)
-    (tmp_path / "c1" / "x1" / "results.tar.part").write_bytes(part)
-    assert export(brain, tmp_path / "c1").notes == []
 
 
 def test_what_the_store_lost_is_named_and_the_rest_is_brought(
@@ -287,119 +275,6 @@ def test_each_kind_of_id_brings_its_runs(brain: Brain, tmp_path: Path, id: str) 
     assert list((tmp_path / id).rglob("facts.json"))
 
 
-class Hostile:
-    """A web service that wants to write elsewhere."""
-
-    name = "elsewhere"
-
-    def manifest(self) -> dict[str, Any]:
-        file = {"sha256": "0" * 64, "size": 3}
-        run = {
-            "unit_job": "j",
-            "run": 0,
-            "status": "ok",
-            "reason": None,
-            "seconds": 1.0,
-            "parser": None,
-        }
-        boot = {
-            "id": "x1",
-            "commit": "c",
-            "k": 0,
-            "testbox": "t",
-            "roles": ["base"],
-            "facts": {},
-            "files": {},
-        }
-        runs = [
-            run | {"result_root": "result/../../../../../../../0"},
-            run | {"result_root": "../../x", "run": 1},
-        ]
-        names = [
-            "../escaped",
-            "/tmp/escaped",
-            "a/../../escaped",
-            "x1/..",
-            "",
-            "a//b",
-            "a\x00b",
-            "ok/good",
-        ]
-        return {
-            "id": "c1",
-            "kind": "comparison",
-            "files": [file | {"path": name} for name in names],
-            "boots": [boot | {"runs": runs}],
-        }
-
-    def samples(self) -> Iterator[dict[str, Any]]:
-        yield {
-            "boot": "x1",
-            "unit_job": "j",
-            "run": 0,
-            "metric": "m",
-            "value": 1.0,
-            "result_root": "result/../../../../../../../0",
-        }
-
-    def content(self, file: dict[str, Any], offset: int) -> Iterator[bytes]:
-        yield b"not what was promised, and far too long" * 1000
-
-
-def test_nothing_from_elsewhere_leads_out_of_the_directory(tmp_path: Path) -> None:
-    out = tmp_path / "in" / "here"
-    done = Export(Hostile(), out, {}, lambda line: None)
-    done.run()
-    assert {
-        path.name for path in tmp_path.rglob("*") if path.is_file() and out not in path.parents
-    } == set()
-    assert not any(path.name == "good" for path in out.rglob("*"))
-    assert len(done.notes) == 8
-
-
-@contextmanager
-def served(brain: Brain) -> Iterator[str]:
-    """The address of the real web service."""
-    app = make_app(
-        brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
-    )
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) -> None:
-    export(brain, tmp_path / "here")
-    with served(brain) as address:
-        (tmp_path / "there" / "x1").mkdir(parents=True)
-        (tmp_path / "there" / "x1" / "results.tar.part").write_bytes(
-            (tmp_path / "here" / "x1" / "results.tar").read_bytes()[:3000]
-        )
-        done = Export(
-            RemoteSource(f"{address}/raw/c1/"),
-            tmp_path / "there",
-            brain.lab.catalogue.programs,
-            lambda line: None,
-        )
-        done.run()
-    assert done.notes == []
-    shutil.rmtree(tmp_path / "there" / "raw", ignore_errors=True)
-    for made in ("README", "SHA256SUMS"):  # the one says where it came from, the other has its sum
-        (tmp_path / "here" / made).unlink()
-        (tmp_path / "there" / made).unlink()
-    assert (
-        subprocess.run(["diff", "-r", "here", "there"], cwd=tmp_path, capture_output=True).stdout
-        == b""
-    )
-
-
 # --- pages ---
 
 
@@ -411,38 +286,6 @@ def client(brain: Brain) -> Iterator[TestClient]:
         )
     ) as found:
         yield found
-
-
-def test_result_roots_are_walked_from_the_top_to_the_files_of_a_run(
-    brain: Brain, client: TestClient
-) -> None:
-    (name, *_), *_ = rows(brain, "SELECT name FROM result_root ORDER BY id")
-    at = "/raw/result/"
-    for part in [*name.split("/")[1:], "3"]:
-        text = client.get(at).text
-        at += f"{part}/"
-        assert f'href="{at}"' in text, at
-    text = client.get(at).text
-    for file in ("stdout", "stats.json", "facts.json", "job.json"):
-        assert f'href="{at}{file}"' in text
-    assert client.get(at + "stdout").text.startswith("page-fault: ")
-    assert METRIC in client.get(at + "stats.json").json()
-    assert "stdout" in client.get(at + "SHA256SUMS").text
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "nothing",
-        "page-fault/..%2f..%2f",
-        "page-fault/x/y/z/a/b/c/0/stdout",
-        "page-fault/x/y/z/a/b/c/nine",
-        "%00",
-        "a" * 3000,
-    ],
-)
-def test_what_is_no_result_root_is_a_sentence(client: TestClient, path: str) -> None:
-    assert client.get(f"/raw/result/{path}/").status_code in (400, 404)
 
 
 def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
@@ -474,14 +317,6 @@ def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
         ).status_code
         == 416
     )
-
-
-def test_a_result_root_that_is_not_there_is_not_found(brain: Brain) -> None:
-    with (
-        brain.engine.connect() as conn,
-        pytest.raises(NotFound, match="result root .* does not exist"),
-    ):
-        read.result_children(conn, ("nothing",))
 
 
 # --- reading history again ---
@@ -642,8 +477,6 @@ def read_samples(brain: Brain) -> list[Any]:
         ("c99", 2, "comparison c99 does not exist"),
         ("v1", 2, "a variant has no raw results"),
         ("nothing", 2, "is not an id"),
-        ("http://lab.example.org/comparison/c1", 2, "is not a URL of raw results"),
-        ("http://127.0.0.1:9/raw/c1/", 1, "Connection refused"),
     ],
 )
 def test_what_cannot_be_brought_is_one_sentence(

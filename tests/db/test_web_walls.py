@@ -15,11 +15,9 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner
 
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.app import web as app_web
-from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
 from swingbot.web import limits
@@ -182,8 +180,7 @@ def test_raw_data_alone_can_be_kept_for_readers_and_workers(serve: Serve) -> Non
     kit = f"/report/r{site.lab.report}/reproduce.json"  # there is none in this lab
     for path in (
         f"/raw/c{site.lab.comparison}/",
-        f"/raw/c{site.lab.comparison}/samples.json",
-        "/raw/result/",
+        f"/raw/c{site.lab.comparison}/samples.csv",
         kit,
     ):
         assert site.client.get(path, headers={"accept": "application/json"}).status_code == 401, (
@@ -197,22 +194,6 @@ def test_raw_data_alone_can_be_kept_for_readers_and_workers(serve: Serve) -> Non
         site.client.get(missing, headers=headers).status_code
         for headers in ({}, reader, bearer(site, attempt))
     ] == [401, 404, 404]
-
-
-def test_raw_results_are_brought_from_elsewhere_with_a_token(serve: Serve, tmp_path: Path) -> None:
-    site = serve(SWINGBOT_WEB_READ="token")
-    address = f"http://127.0.0.1:{site.port}/raw/c{site.lab.comparison}/"
-    bearer = site.token("Rea", Role.READER)["Authorization"].removeprefix("Bearer ")
-    without = CliRunner().invoke(
-        main, ["raw", address, "--out", str(tmp_path / "no")], env={"SWINGBOT_TOKEN": None}
-    )
-    assert without.exit_code != 0 and "SWINGBOT_TOKEN" in without.stderr
-    CliRunner().invoke(
-        main, ["raw", address, "--out", str(tmp_path / "yes")], env={"SWINGBOT_TOKEN": bearer}
-    )
-    assert (
-        tmp_path / "yes" / "SHA256SUMS"
-    ).exists()  # the files themselves are not in this lab's store
 
 
 def test_metrics_are_switched_off_or_kept_by_a_setting(serve: Serve) -> None:

@@ -25,9 +25,6 @@ from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
 from .raw import (
     raw_manifest,
-    result_children,
-    result_run,
-    run_samples,
     sample_pages,
     samples,
 )
@@ -99,11 +96,8 @@ __all__ = [
     "reachable",
     "report",
     "report_classes",
-    "result_children",
-    "result_run",
     "result_tree",
     "results",
-    "run_samples",
     "sample_pages",
     "samples",
     "samples_of_table",

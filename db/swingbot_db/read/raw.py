@@ -1,7 +1,6 @@
 """Raw results of a comparison, experiment, bisection, incident, report, order or boot.
 
-Raw results are files, runs and samples. They are found by the id of a request (`raw_manifest`,
-`samples`), or by result root, as users of LKP do (`result_children`).
+Raw results are files, runs and samples.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection
 from .incidents import incident, report
 from .orders import boot, order
-from .rows import Row, first, rows, shown
+from .rows import Row, rows, shown
 from .tables import table
 
 _BOOTS = """
@@ -52,32 +50,10 @@ _COUNTS = """
 SELECT r.id, (SELECT count(*) FROM sample s WHERE s.run = r.id) AS samples
 FROM run r WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
 """
-_RUN_SAMPLES = """
-SELECT m.metric, s.measured, s.seq, s.value FROM sample s
-JOIN measured_metric m ON m.id = s.measured
-WHERE s.run = :run AND (s.measured, s.seq) > (:measured, :seq)
-ORDER BY s.measured, s.seq LIMIT :most
-"""
 _KERNELS = (
     "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
 )
-_CHILDREN = """
-SELECT split_part(name, '/', :level) AS name, count(*) AS result_roots
-FROM result_root WHERE starts_with(name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
-"""
-_ROOT_RUNS = """
-SELECT r.root_run::text AS name, r.boot, r.unit_job, r.number AS run, r.status, r.reason, r.seconds,
-  r.parser, x.booted_at, x.testbox
-FROM result_root rr JOIN run r ON r.result_root = rr.id JOIN boot x ON x.id = r.boot
-  WHERE rr.name = :name ORDER BY r.root_run LIMIT :most
-"""
-_ONE_RUN = """
-SELECT r.boot, r.id, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
-FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name
-  AND r.root_run = :number
-"""
 HAS_RAW: Final = ("comparison", "experiment", "bisection", "incident", "report", "order", "boot")
-MOST: Final = 10_000  # entries of one level of result roots
 _BOOTS_AT_ONCE: Final = 20  # whose samples are counted at once
 PAGE_SAMPLES: Final = 1000  # held in memory at once, about 1 MB
 
@@ -213,78 +189,22 @@ def _paged(counts: Iterable[Row]) -> Iterator[list[int]]:
 
 def _pages_of(reading: Reading, runs: list[int]) -> Iterator[list[Row]]:
     if len(runs) == 1:
-        yield from _after(reading, _SAMPLES_AFTER, runs[0])
+        yield from _after(reading, runs[0])
         return
     with reading() as conn:
         page = rows(conn, _SAMPLES, runs=runs)
     yield page
 
 
-def _after(reading: Reading, sql: str, run: int) -> Iterator[list[Row]]:
+def _after(reading: Reading, run: int) -> Iterator[list[Row]]:
     measured, seq = 0, -1
     while True:
         with reading() as conn:
-            page = rows(conn, sql, run=run, measured=measured, seq=seq, most=PAGE_SAMPLES)
+            page = rows(
+                conn, _SAMPLES_AFTER, run=run, measured=measured, seq=seq, most=PAGE_SAMPLES
+            )
         if page:
             measured, seq = page[-1]["measured"], page[-1]["seq"]
             yield page
         if len(page) < PAGE_SAMPLES:
             return
-
-
-def run_samples(reading: Reading, run: int) -> Iterator[tuple[str, float]]:
-    """Metric and value of each sample of a run, by its row number; metric by metric."""
-    for page in _after(reading, _RUN_SAMPLES, run):
-        for row in page:
-            yield row["metric"], row["value"]
-
-
-def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
-    """Entries below `path`, parts of a result root's name: the next parts, or its runs.
-
-    Each has `name`; parts have `result_roots`, runs have boot, status, reason, seconds, parser,
-    booted_at, testbox. Raises NotFound if there are none.
-    """
-    prefix = "".join(f"{part}/" for part in ("result", *path))
-    if len(path) == 7:
-        children = [
-            row | {"boot": shown("boot", row["boot"])}
-            for row in rows(conn, _ROOT_RUNS, name=prefix[:-1], most=MOST)
-        ]
-    else:
-        children = rows(conn, _CHILDREN, level=len(path) + 2, prefix=prefix, most=MOST)
-    if not children and path:
-        raise NotFound(
-            f"result root {prefix[:-1]!r} does not exist; /raw/result/ lists all result roots"
-        )
-    return children
-
-
-def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
-    """One run by its result root: its `boot`, and the `run` (with its row number `id`).
-
-    Neither has samples: `run_samples` reads them. Raises NotFound.
-    """
-    name = "/".join(("result", *path))
-    row = first(conn, _ONE_RUN, name=name, number=number) if number < 2**31 else None
-    if row is None:
-        raise NotFound(f"run {number} of {name!r} does not exist; /raw/{name}/ lists its runs")
-    whole = boot(conn, row["boot"], samples=False)
-    run = next(
-        run
-        for run in whole["runs"]
-        if (run["unit_job"], run["number"]) == (row["unit_job"], row["run"])
-    )
-    job = first(
-        conn,
-        "SELECT job FROM boot_spec, jsonb_array_elements(unit_jobs) AS e (job) WHERE sha256 ="
-        " :spec AND job ->> 'name' = :name",
-        spec=whole["spec"],
-        name=row["unit_job"],
-    )
-    return {
-        "result_root": f"{name}/{number}",
-        "boot": whole,
-        "run": run | {"id": row["id"], "parser": row["parser"]},
-        "unit_job": job["job"] if job else None,
-    }

@@ -36,8 +36,6 @@ TABLE_FILE_BYTES: Final = 1 << 20
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.
 JOURNAL_BYTES: Final = 1 << 30
-# Bytes of the manifest of raw results that a service gives.
-MANIFEST_BYTES: Final = 256 << 20
 # Characters of the address of the service.
 ADDRESS_CHARACTERS: Final = 2000
 # Numbers that the command of `swingbot bisect run` prints in a boot.

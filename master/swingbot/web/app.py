@@ -110,7 +110,6 @@ def make_app(
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
         Route("/mailbox", mail.listing),
         Route("/mailbox/{key}", mail.message),
-        Route("/raw/result/{path:path}", raw.results),
         Route("/raw/{id}/{path:path}", raw.file),
         Route("/raw/{id}", raw.listing),
         Route("/plot/{id}/history.svg", pages.history_plot),

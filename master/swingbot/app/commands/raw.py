@@ -13,13 +13,6 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.raw_export import Export
-from swingbot.app.raw_sources import (
-    FileUnavailable,
-    LocalSource,
-    RawSource,
-    RemoteSource,
-    SourceFailed,
-)
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
 from swingbot.service.result.reparse import Reparsed
@@ -54,26 +47,20 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
 
     Writes every file unmodified and checked against its sha256, one directory per run named like
     LKP's result roots, and tables for R and pandas; README describes the layout. After an
-    interruption, run the command again to resume. ID may be a URL of a web service.
+    interruption, run the command again. Over HTTP, /raw/ID/ of the web service has the same files.
 
     \b
-    Examples:
+    Example:
       swingbot raw c5 --out /tmp/c5
-      swingbot raw http://lab.example.org:8010/raw/c5/ --out /tmp/c5
     """
-    source: RawSource = (
-        RemoteSource(id_)
-        if "://" in id_
-        else LocalSource(session.engine, ArtifactDirectory(session.settings.artifacts), id_)
-    )
     export = Export(
-        source, out, load_programs(Path(session.settings.paths.jobs) / "programs"), _say
+        session.engine,
+        ArtifactDirectory(session.settings.artifacts),
+        out,
+        load_programs(Path(session.settings.paths.jobs) / "programs"),
+        _say,
     )
-    try:
-        export.run(kernels=not without_kernels)
-    except (SourceFailed, FileUnavailable) as error:
-        _say(f"swingbot: {error}")
-        raise SystemExit(1) from None
+    export.run(id_, kernels=not without_kernels)
     if json_:
         counts = {
             "files": export.fetched + export.kept,

@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 
 from swingbot.adapters import artifacts, maildir, private_file, process
 from swingbot.adapters.zstd_file import ZstdWriter
-from swingbot.app.keep.progress import BackupProgress, amount
+from swingbot.app.keep.progress import CopyProgress, amount
 from swingbot.app.keep.verify import MANIFEST, SUMS, sums
 from swingbot.app.settings import Settings
 from swingbot.core.keep.manifest import FORMAT, DumpedTable, Manifest
@@ -98,7 +98,7 @@ def _database(engine: Engine, folder: Path, announce: Announce) -> dict[str, Any
     with snapshot(engine) as conn:
         migrate.check(conn)
         tables = dump.tables(conn)
-        progress = BackupProgress(
+        progress = CopyProgress(
             "database", len(tables), sum(table.bytes for table in tables), announce, noun="tables"
         )
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -144,7 +144,7 @@ def _secrets(settings: Settings) -> tuple[str, ...]:
 def _artifacts(source: Path, target: Path, announce: Announce) -> None:
     stored = list(artifacts.ArtifactDirectory(source).stored())
     size = sum(file.size for file in stored)
-    progress = BackupProgress("artifacts", len(stored), size, announce)
+    progress = CopyProgress("artifacts", len(stored), size, announce)
     for file in stored:
         copy(source / file.path, target / file.path)
         progress.add(file.size)

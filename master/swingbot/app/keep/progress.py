@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
     )
 
 
-class BackupProgress:
+class CopyProgress:
     """Announces progress at most every two seconds; estimates the remaining time by bytes."""
 
     def __init__(

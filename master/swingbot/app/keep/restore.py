@@ -16,7 +16,7 @@ from swingbot.adapters.zstd_file import ZstdReader
 from swingbot.app import database, postgres
 from swingbot.app.keep import process
 from swingbot.app.keep.backup import KeepError, copy, fetch_all, write_json
-from swingbot.app.keep.progress import BackupProgress, amount
+from swingbot.app.keep.progress import CopyProgress, amount
 from swingbot.app.keep.verify import listed_files, load_manifest, verify
 from swingbot.app.settings import Settings
 from swingbot.core.keep.manifest import BadBackup, Manifest
@@ -107,7 +107,7 @@ def _database(
 ) -> Mapping[str, int]:
     files = [directory / "database" / f"{table.name}.copy.zst" for table in manifest.tables]
     sizes = [file.stat().st_size for file in files]
-    progress = BackupProgress("database", len(files), sum(sizes), announce, noun="tables")
+    progress = CopyProgress("database", len(files), sum(sizes), announce, noun="tables")
     with dump.filling(engine, manifest.revision) as conn:
         for table, path, size in zip(manifest.tables, files, sizes, strict=True):
             with path.open("rb") as file, ZstdReader(file) as source:
@@ -136,7 +136,7 @@ def _files(settings: Settings, directory: Path, listed: list[str], announce: Ann
     for kind, target in targets.items():
         files = [directory / path for path in listed if path.startswith(f"{kind}/")]
         size = sum(file.stat().st_size for file in files)
-        progress = BackupProgress(kind, len(files), size, announce)
+        progress = CopyProgress(kind, len(files), size, announce)
         for file in files:
             copy(file, target / file.relative_to(directory / kind))
             progress.add(file.stat().st_size)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from swingbot.app.keep.progress import BackupProgress
+from swingbot.app.keep.progress import CopyProgress
 from swingbot.core.keep.manifest import BadBackup, Manifest, read_manifest, read_sums
 
 MANIFEST: Final = "manifest.json"
@@ -47,7 +47,7 @@ def sums(directory: Path, announce: Callable[[str], None]) -> dict[str, str]:
     """Path -> SHA-256 of the files below `directory`; empty for one that cannot be read."""
     files = sorted(path for folder in directory.iterdir() for path in folder.rglob("*"))
     sizes = {path: path.stat().st_size for path in files if path.is_file()}
-    progress = BackupProgress("checksums", len(sizes), sum(sizes.values()), announce)
+    progress = CopyProgress("checksums", len(sizes), sum(sizes.values()), announce)
     found = {}
     for path, size in sizes.items():
         found[str(path.relative_to(directory))] = _sha256(path)

@@ -25,7 +25,7 @@ _TEXT: Final = """\
 Raw results of {kind} {id}
 {line}
 
-{boots} boots, {runs} runs ({not_ok} of them not ok), {files} files as they came.{source}
+{boots} boots, {runs} runs ({not_ok} of them not ok), {files} files as they came.
 
   samples.csv   one row per sample: result root, commit, boot, run, metric, unit, value
   runs.csv      one row per run, including runs without a result, and why
@@ -55,7 +55,7 @@ Columns
 """
 
 
-def readme(manifest: Mapping[str, Any], notes: Sequence[str], source: str | None = None) -> str:
+def readme(manifest: Mapping[str, Any], notes: Sequence[str]) -> str:
     """The text for a manifest; `notes` say what is missing and why."""
     runs = [run for boot in manifest["boots"] for run in boot["runs"]]
     title = f"Raw results of {manifest['kind']} {manifest['id']}"
@@ -67,7 +67,6 @@ def readme(manifest: Mapping[str, Any], notes: Sequence[str], source: str | None
         runs=len(runs),
         not_ok=sum(run["status"] != "ok" for run in runs),
         files=len(manifest["files"]),
-        source=f"\nFetched from {source}" if source else "",
         r=", ".join(f'{column.name} = "{_R_TYPES[column.type]}"' for column in tables.SAMPLES),
         pandas=", ".join(
             f'"{column.name}": "{_PANDAS_TYPES[column.type]}"' for column in tables.SAMPLES

@@ -16,7 +16,6 @@ from typing import BinaryIO, Final, NamedTuple
 from swingbot.core import limits
 from swingbot_jobs.limits import RESULT_FILES
 
-PIECE_BYTES: Final = 64 << 10
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
 
@@ -28,13 +27,9 @@ class TarMember(NamedTuple):
     run: int
     path: str
     size: int
-    # The content in pieces. Raises tarfile.ReadError if the archive is truncated there; to be read
-    # before the next member is.
-    pieces: Callable[[], Iterator[bytes]]
-
-    def read(self) -> bytes:
-        """The whole content."""
-        return b"".join(self.pieces())
+    # The content. Raises tarfile.ReadError if the archive is truncated there; to be called before
+    # the next member is taken.
+    read: Callable[[], bytes]
 
 
 def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
@@ -81,18 +76,17 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> TarMember | str
     ):
         return "its name is not one of a result"
 
-    def pieces() -> Iterator[bytes]:
-        source, size = archive.extractfile(entry), 0
-        while source and (piece := source.read(PIECE_BYTES)):
-            size += len(piece)
-            yield piece
-        if size != entry.size:
+    def read() -> bytes:
+        source = archive.extractfile(entry)
+        content = source.read() if source else b""
+        if len(content) != entry.size:
             raise tarfile.ReadError(
-                f"{entry.name[:100]!r} is truncated after {size} of {entry.size} bytes"
+                f"{entry.name[:100]!r} is truncated after {len(content)} of {entry.size} bytes"
             )
+        return content
 
     if parts[0] == FACTS:
-        return TarMember(None, 0, "/".join(parts), entry.size, pieces)
+        return TarMember(None, 0, "/".join(parts), entry.size, read)
     if len(parts) < 3 or not re.fullmatch(r"0|[1-9][0-9]{0,5}", parts[1]):
         return "its name is not one of a result"
-    return TarMember(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, pieces)
+    return TarMember(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, read)

@@ -1,11 +1,10 @@
-"""Raw results: of a request at `/raw/<id>/`, of a run (its result root) at `/raw/result/...`.
+"""Raw results of a request at `/raw/<id>/`.
 
-Files are sent byte for byte, with checksums; samples as CSV and JSON, a few boots at a time.
+Files are sent byte for byte, with checksums; samples as CSV, a few boots at a time.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -22,18 +21,15 @@ from starlette.responses import (
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
-from swingbot.core.raw.result_root import LEVELS
 
 from ..http.file_response import stored
 from ..http.render import Renderer
 from ..http.snapshot_reader import SnapshotReader
 from ..ports import OpenArtifact, Row
-from .run_files import RunFiles
 
 MADE: Final = (
     "manifest.json",
     "samples.csv",
-    "samples.json",
     "runs.csv",
     "facts.csv",
     "SHA256SUMS",
@@ -114,10 +110,6 @@ class RawPages:
             return PlainTextResponse(
                 sums((file["sha256"], file["path"]) for file in manifest["files"])
             )
-        if path == "samples.json":
-            return StreamingResponse(
-                _blocks(_json_lines(self._samples(manifest["id"]))), media_type="application/json"
-            )
         lines = {
             "samples.csv": lambda: tables.csv_lines(
                 tables.SAMPLES, tables.with_units(self._samples(manifest["id"]), self._unit)
@@ -136,82 +128,21 @@ class RawPages:
         for page in self._source.read.sample_pages(self._source.reading, id):
             yield from page
 
-    def results(self, request: Request) -> Response:
-        """Result roots: their parts level by level, then runs, then the files of a run."""
-        path = request.path_params["path"]
-        parts = tuple(part for part in path.split("/") if part)
-        if not path.isprintable():
-            raise NotFound(
-                f"result root {path[:200]!r} does not exist; /raw/result/ lists all result roots"
-            )
-        if len(parts) < len(LEVELS):
-            with self._source.reading() as conn:
-                children = self._source.read.result_children(conn, parts)
-            return self._renderer.page(
-                "raw_results.html",
-                parts=parts,
-                children=children,
-                level=LEVELS[len(parts)],
-                levels=LEVELS,
-            )
-        number = parts[len(LEVELS) - 1]
-        if not (number.isascii() and number.isdecimal() and len(number) < 10):
-            raise NotFound(f"run {number!r} does not exist; runs are numbered from 0")
-        with self._source.reading() as conn:
-            run = self._source.read.result_run(conn, parts[: len(LEVELS) - 1], int(number))
-        files = RunFiles(
-            run,
-            lambda: self._source.read.run_samples(self._source.reading, run["run"]["id"]),
-            self._artifact,
-        )
-        name = "/".join(parts[len(LEVELS) :])
-        if name == "SHA256SUMS":
-            return PlainTextResponse(sums((one.sha256, one.path) for one in files.listing()))
-        if name:
-            return self._run_file(files, name)
-        return self._renderer.page(
-            "raw_run.html",
-            this=run,
-            files=[one._asdict() for one in files.listing()],
-            notes=files.notes,
-            parts=parts,
-            levels=LEVELS,
-        )
-
-    def _run_file(self, files: RunFiles, name: str) -> Response:
-        content = files.content(name)
-        if content is None:
-            raise NotFound(
-                f"{files.run['result_root']} has no file {name!r};"
-                f" /raw/{files.run['result_root']}/ lists its files"
-            )
-        media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
-        if content.size is not None:
-            headers["Content-Length"] = str(content.size)
-        return StreamingResponse(content.pieces, media_type=media_type, headers=headers)
-
 
 def sums(files: Iterable[tuple[str, str]]) -> str:
     """Lines for `sha256sum -c`, from (sha256, path)."""
     return "".join(f"{sha256}  {path}\n" for sha256, path in files)
 
 
-def _kind(name: str, *, inline: bool = False) -> tuple[str, dict[str, str]]:
+def _kind(name: str) -> tuple[str, dict[str, str]]:
     """Media type and headers: text is displayed as text, anything else is downloaded."""
     if name.endswith(".json"):
         return "application/json", dict(_SAFE)
-    if inline or name.endswith(_TEXT):
+    if name.endswith(_TEXT):
         return "text/plain; charset=utf-8", dict(_SAFE)
     return "application/octet-stream", _SAFE | {
         "Content-Disposition": f'attachment; filename="{name}"'
     }
-
-
-def _json_lines(rows: Iterator[Row]) -> Iterator[str]:
-    yield "["
-    for number, row in enumerate(rows):
-        yield (",\n" if number else "") + json.dumps(row)
-    yield "]\n"
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[str]:
