@@ -165,6 +165,8 @@ def test_what_the_web_service_hands_out_is_whole_and_every_file_is_as_its_sum_sa
         "kernels/commit/bzImage",
         "rootfs/rootfs.cpio",
     } <= there
+    (job,) = directory.glob("job/lkp/*.yaml")
+    assert "lkp-tests does not have it" in job.read_text()
     numbers = [line.split("\t") for line in (directory / "numbers.tsv").read_text().splitlines()]
     assert [float(row[6]) for row in numbers if row[1] == "parent"] == [
         1000.0,
@@ -333,9 +335,9 @@ def test_names_of_a_job_that_lead_elsewhere_are_left_out(world: World) -> None:
     )
     world.conn.commit()
     (payload,) = kit_of(world).payloads
-    assert [
-        path for path in payload.programs if "numbers" not in path and not path.endswith(".c")
-    ] == ["run.sh"]
+    assert [path for path in payload.programs if not path.startswith(("programs/", "lkp/"))] == [
+        "run.sh"
+    ]
 
 
 def test_boots_without_these_files_are_named(world: World) -> None:

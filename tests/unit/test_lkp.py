@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.reading.lkp import NoLkpEquivalent, exit_status, job_file
+from swingbot_jobs.reading.lkp import NoLkpEquivalent, exit_status, job_file, job_file_by_hand
 from swingbot_jobs.reading.parse import METRIC, parse_results, parse_run
 from swingbot_jobs.reading.result import ParsedRun, ParseError
 from tests.unit.test_parse_results import tar
@@ -140,6 +141,16 @@ def test_a_program_that_lkp_does_not_have_is_named() -> None:
         ),
     ):
         job_file(UnitJob(name="p", program="page-fault", params={}, runs=1), PROGRAMS)
+
+
+def test_a_job_for_people_says_what_its_boots_had_and_why_there_is_none() -> None:
+    job = replace(
+        HACKBENCH, monitors=("perf-stat",), cmdline="nosmt", sysctl={"kernel.sched_x": "1 2"}
+    )
+    notes = "# kernel command line: nosmt\n# set before the run: sysctl -w 'kernel.sched_x=1 2'\n"
+    assert job_file_by_hand(job, PROGRAMS) == notes + job_file(HACKBENCH, PROGRAMS)
+    none = job_file_by_hand(replace(job, program="page-fault"), PROGRAMS)
+    assert yaml.safe_load(none) is None and "lkp-tests does not have it" in none
 
 
 # --- what counts

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +33,6 @@ from swingbot.core.reproduce import (
     members,
 )
 from swingbot.core.reproduce.lineage import Lineage, chain, lineages
-from swingbot.core.reproduce.lkp_job import text as lkp_job
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.reproduce.shell import BUILD_ENVIRONMENT
 from swingbot.core.text.plain import columns
@@ -46,12 +44,6 @@ from tests.kit_texts import texts
 BIN = Path(sys.executable).parent
 JOB = UnitJob(name="toy-1", program="toy", params={"size": "1"}, runs=2)
 METRIC = "toy.ops"
-NETPERF = UnitJob(
-    name="netperf-1",
-    program="netperf",
-    params={"nr_threads": "1", "test": "UDP_STREAM", "cluster": "cs-localhost"},
-    runs=2,
-)
 NUMBERS_AWK = b'$1 == "ops" { print "ops", $2 }\n'
 ROOTFS = b"root file system"
 # Prints the first line of the image, twice, as two runs of the job; `dies` is a kernel that hangs.
@@ -272,9 +264,7 @@ def test_jobs_that_differ_are_kept_each_and_a_common_root_file_system_once() -> 
         f"2\tjob-2\trootfs\t{stored(ROOTFS).sha256}",
     ]
     paths = [member.path for member in members(a_kit())]
-    assert {"job/job.cpio", "job-2/job.cpio", "rootfs/rootfs.cpio", "job-2/lkp/toy-1.yaml"} <= set(
-        paths
-    )
+    assert {"job/job.cpio", "job-2/job.cpio", "rootfs/rootfs.cpio"} <= set(paths)
     assert "rootfs-2/rootfs.cpio" not in paths
 
 
@@ -547,24 +537,6 @@ def test_build_sh_builds_with_llvm_where_the_worker_did() -> None:
     assert script.count(f"cc=clang-19 llvm='{' '.join(tools)}'") == 3
     assert '$llvm "$@"' in script
     assert texts(kit)["build.sh"].count("cc=gcc llvm=''") == 3
-
-
-def test_the_job_for_lkp_has_one_value_of_each_parameter() -> None:
-    job = yaml.safe_load(lkp_job(NETPERF))
-    assert job["testcase"] == "netperf"
-    assert job["if role client"]["netperf"] == {"nr_threads": 1, "test": "UDP_STREAM"}
-    assert job["if role server"] == {"netserver": None}
-    assert job["cluster"] == "cs-localhost"
-
-
-def test_a_program_that_lkp_does_not_have_gets_no_job() -> None:
-    assert yaml.safe_load(lkp_job(replace(NETPERF, program="page-fault"))) is None
-
-
-@pytest.mark.parametrize("value", ["no", "1e3", "a: b", "'", "50%", "0x10", "-1", "", "08"])
-def test_values_keep_their_text_in_yaml(value: str) -> None:
-    job = yaml.safe_load(lkp_job(replace(NETPERF, program="hackbench", params={"size": value})))
-    assert str(job["hackbench"]["size"]) == value
 
 
 def test_what_is_kept_and_what_is_made_have_the_modes_that_they_need() -> None:

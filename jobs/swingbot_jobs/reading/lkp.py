@@ -14,7 +14,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from swingbot_jobs import limits
@@ -78,6 +80,20 @@ def job_file(job: UnitJob, programs: Mapping[str, Program]) -> str:
             {name: value for name, value in job.params.items() if name not in ("cluster", "ip")}, 4
         )
     )
+
+
+def job_file_by_hand(job: UnitJob, programs: Mapping[str, Program]) -> str:
+    """Return the job for `lkp run job.yaml` by a person, with what else its boots had as comments;
+    only a comment if LKP can't run it.
+    """
+    try:
+        written = job_file(replace(job, monitors=()), programs)
+    except NoLkpEquivalent as error:
+        return f"# {error}; reproduce.sh runs it\n"
+    boot = [f"kernel command line: {job.cmdline}"] if job.cmdline else []
+    settings = [shlex.quote(f"{name}={value}") for name, value in job.sysctl.items()]
+    notes = [*boot, *(f"set before the run: sysctl -w {setting}" for setting in settings)]
+    return "".join(f"# {note}\n" for note in notes) + written
 
 
 def refuse_unknown(jobs: Iterable[UnitJob], programs: Mapping[str, Program]) -> None:

@@ -27,6 +27,9 @@ from swingbot.service.ports import GitError
 from swingbot.service.report.pack_kit import pack_kit
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.lkp import job_file_by_hand
 
 KINDS: Final = ("report", "comparison", "experiment")
 NAME: Final = "reproduce.tar.gz"
@@ -102,6 +105,9 @@ class LocalReproductionSources:
             for path in sorted(folder.glob("*"))
             if path.suffix in _OF_PROGRAM and path.is_file()
         }
+
+    def lkp_job(self, job: UnitJob) -> str:
+        return job_file_by_hand(job, load_programs(Path(self._settings.paths.jobs) / "programs"))
 
     def open(self, sha256: str) -> BinaryIO:
         return self._artifacts.open(sha256)

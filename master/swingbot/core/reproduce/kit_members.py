@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from swingbot.core.reproduce import lkp_job, readme, scripts, tables
+from swingbot.core.reproduce import readme, scripts, tables
 from swingbot.core.reproduce.kit import (
     Kit,
     KitArtifact,
@@ -17,7 +17,6 @@ from swingbot.core.reproduce.kit import (
     KitRootfs,
     KitText,
 )
-from swingbot.core.reproduce.names import directory_names
 
 
 def members(kit: Kit) -> list[KitMember]:
@@ -99,9 +98,6 @@ def _payload(payload: KitPayload) -> Iterator[KitMember]:
     if payload.job is not None:
         yield KitMember(path=f"{payload.directory}/job.cpio", content=payload.job)
     yield from _programs(payload.programs, payload.directory)
-    names = directory_names([job.name for job in payload.unit_jobs])
-    for name, job in zip(names, payload.unit_jobs, strict=True):
-        yield _text(f"{payload.directory}/lkp/{name}.yaml", lkp_job.text(job))
     if payload.rootfs is not None and payload.rootfs_number == payload.number:
         yield from _rootfs(payload.rootfs, payload.rootfs_directory)
 

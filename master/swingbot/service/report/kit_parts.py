@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.reproduce import KitArtifact, KitBoot, KitKernel, KitOmission, KitRootfs, KitRun
+from swingbot.core.reproduce.names import directory_names
 from swingbot.service import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading import newc
@@ -47,6 +48,10 @@ class KitSources(Protocol):
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
         """Return the files of a program that a reader can use (numbers.awk, sources), by name."""
+        ...
+
+    def lkp_job(self, job: UnitJob) -> str:
+        """Return the unit job as a job file for `lkp run`; a comment if LKP can't run it."""
         ...
 
     def open(self, sha256: str) -> BinaryIO:
@@ -188,6 +193,8 @@ def job_of(
         for program in sorted({job.program for job in jobs})
         for name, content in gathering.sources.of_program(program).items()
     }
+    for name, job in zip(directory_names([job.name for job in jobs]), jobs, strict=True):
+        files[f"lkp/{name}.yaml"] = gathering.sources.lkp_job(job).encode()
     having = _same(rows, "job.cpio")
     if having is None:
         gathering.missing.append(
