@@ -11,10 +11,11 @@ from swingbot.app.commands import text
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import sheet_of_table
-from swingbot.service.result.differences import differences_of
+from swingbot.core.stats.fact_differences import FactDifference, against, explanation, facts_for
+from swingbot.core.table.rows import fact_differences
+from swingbot.service.result.boots import booted_arm
 from swingbot_db import read
 from swingbot_db.store import PgTransaction
-from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.file import load_all
 from tests import builders
 from tests.builders import METRIC
@@ -26,6 +27,21 @@ FACTS = {
     "thp_enabled": "always",
     "rootfs": "00ff",
 }
+
+
+def differences_of(
+    conn: sa.Connection,
+    kernels: tuple[builders.Kernel, builders.Kernel],
+    testbox: builders.Testbox,
+    series: str,
+    ks: range,
+) -> tuple[FactDifference, ...]:
+    tx, numbers = PgTransaction(conn), BootNumbers(list(ks))
+    base, head = (
+        booted_arm(tx.specs, tx.boots, kernel.image, VM.name, testbox.spec, series, numbers)
+        for kernel in kernels
+    )
+    return fact_differences(base, head, paired=VM.repeatable)
 
 
 def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.Connection) -> None:
@@ -43,19 +59,10 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
             values={METRIC: [90.0, 91.0, 90.0]},
             facts=FACTS | {"thp_enabled": "madvise"},
         )
-    tx = PgTransaction(conn)
 
     def known(ks: range) -> tuple[str | None, str | None]:
-        found = differences_of(
-            tx.specs,
-            tx.boots,
-            [base.image, head.image],
-            VM,
-            [testbox.spec] * 2,
-            "",
-            BootNumbers(list(ks)),
-        )
-        return found.must, found.explanation
+        found = differences_of(conn, (base, head), testbox, "", ks)
+        return against(found), explanation(found)
 
     assert known(range(4)) == (None, "thp_enabled differs: always in base, madvise in head")
     builders.a_boot(
@@ -88,32 +95,19 @@ def two_settings(
 
 def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
     testbox, base, head, comparison = two_settings(conn)
-    found = differences_of(
-        PgTransaction(conn).specs,
-        PgTransaction(conn).boots,
-        [base.image, head.image],
-        VM,
-        [testbox.spec] * 2,
-        f"c{comparison}",
-        BootNumbers([0, 1]),
-    )
-    plain = UnitJob(name="j", program="p", params={}, runs=1)
+    found = differences_of(conn, (base, head), testbox, f"c{comparison}", range(2))
     assert (
         "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job"
-        in (found.of(plain).must or "")
+        in (against(facts_for(found, (), ())) or "")
     )
-    comparing = found.of(
-        UnitJob(name="j", program="p", params={}, runs=1, compare_fact=("thp_enabled",))
-    )
-    assert (comparing.must, comparing.explanation) == (
+    comparing = facts_for(found, (), ("thp_enabled",))
+    assert (against(comparing), explanation(comparing)) == (
         None,
         "thp_enabled differs: always in base, madvise in head",
     )
-    demanding = found.of(
-        UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"})
-    )
+    demanding = facts_for(found, ("thp_enabled",), ())
     # it was so in the runs, whatever the boots began with
-    assert (demanding.must, demanding.explanation) == (None, None)
+    assert (against(demanding), explanation(demanding)) == (None, None)
 
 
 def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:

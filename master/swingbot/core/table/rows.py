@@ -113,7 +113,10 @@ def _rows_of(arms: Sequence[MeasuredArm], rule: TestboxRule) -> Iterator[Compari
         headlines = sum(rule.metric(name).headline for _, name in keys)
     for reference in rule.against:
         pairs = [pair for pair in pairs_of(arms, reference) if _built(arms, pair)]
-        facts = {pair: _facts_of(arms, pair, paired=rule.paired) for pair in pairs}
+        facts = {
+            (base, head): fact_differences(arms[base], arms[head], paired=rule.paired)
+            for base, head in pairs
+        }
         for key in keys:
             yield from _family(arms, facts, key, headlines, reference, rule)
 
@@ -243,11 +246,10 @@ def _family(
         )
 
 
-def _facts_of(
-    arms: Sequence[MeasuredArm], pair: Pair, *, paired: bool
+def fact_differences(
+    base: MeasuredArm, head: MeasuredArm, *, paired: bool
 ) -> tuple[FactDifference, ...]:
     """Return how the fact sheets of a pair differ."""
-    base, head = arms[pair[0]], arms[pair[1]]
     return tuple(
         differences(
             {boot.k: boot.facts for boot in base.boots},

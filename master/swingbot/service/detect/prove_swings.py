@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from swingbot.core.bisect.thresholds import SPREAD_PAIRS
@@ -29,6 +30,8 @@ from swingbot.core.stats.evidence import (
     threshold,
     wanted,
 )
+from swingbot.core.stats.fact_differences import against
+from swingbot.core.table.rows import fact_differences
 from swingbot.core.thresholds import (
     MAX_PAIRS,
     MIN_PAIRS,
@@ -46,11 +49,13 @@ from swingbot.service.detect.screen_tips import past_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Catalogue, Git, LabSettings, Transaction
+from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.variants import Variants
-from swingbot.service.result.boots import boots_of
-from swingbot.service.result.differences import differences_of
+from swingbot.service.result.boots import booted_arm, boots_of
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.definition import Testbox
 
 # A comparison is rebooted until this many boot numbers were discarded. If the facts of a testbox
 # still differ then, its rows say so.
@@ -173,18 +178,25 @@ def _stale(testboxes: KnownTestboxes, tx: Transaction, comparison: Comparison) -
         (testbox, spec) for testbox, spec in comparison.parts if testboxes.known(testbox).repeatable
     ]
     return any(
-        differences_of(
-            tx.specs,
-            tx.boots,
-            images,
-            testboxes.known(testbox),
-            [spec] * 2,
-            series_of(testboxes.known(testbox), ""),
-            comparison.numbers,
-        ).must
-        is not None
+        _differ(tx.specs, tx.boots, images, testboxes.known(testbox), spec, comparison)
         for testbox, spec in shared
     )
+
+
+def _differ(
+    specs: Specs,
+    boots: Boots,
+    images: Sequence[str],
+    testbox: Testbox,
+    spec: str,
+    comparison: Comparison,
+) -> bool:
+    """Return whether facts differ that must be equal for every job."""
+    series, numbers = series_of(testbox, ""), comparison.numbers
+    arms = [
+        booted_arm(specs, boots, image, testbox.name, spec, series, numbers) for image in images
+    ]
+    return against(fact_differences(arms[0], arms[1], paired=testbox.repeatable)) is not None
 
 
 def _boots_of_proof(

@@ -15,6 +15,8 @@ from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import GateResult
 from swingbot.core.proof.series import series_end
 from swingbot.core.proof.share import Effect, effect_of
+from swingbot.core.stats.fact_differences import against, explanation, facts_for
+from swingbot.core.table.rows import fact_differences
 from swingbot.service.kernel.compare import NoRecord, changed_code
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
@@ -37,7 +39,7 @@ from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.trace import BOOTS as TRACED_BOOTS
 from swingbot.service.prove.trace import trace_order
-from swingbot.service.result.differences import differences_of
+from swingbot.service.result.boots import booted_arm
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
 
@@ -272,29 +274,25 @@ def _facts(
     if case.headline is None or case.job is None or images is None:
         return GateResult(status="not run", reason="one side has no boots to compare")
     series, spec = series_for(testbox, comparison), case.headline.spec
-    sheets = [
-        sum(
-            bool(boot.facts)
-            for boot in boots.find(image, testbox.name, spec, series, comparison.numbers)
-        )
+    arms = [
+        booted_arm(specs, boots, image, testbox.name, spec, series, comparison.numbers)
         for image in images
     ]
+    sheets = [sum(bool(boot.facts) for boot in arm.boots) for arm in arms]
     if not all(sheets):
         return GateResult(status="not run", reason="the boots of one side recorded no facts")
-    known = differences_of(
-        specs, boots, images, testbox, [spec] * 2, series, comparison.numbers
-    ).of(case.job)
-    detail = {"differ": [difference.to_json() for difference in known.facts]}
-    if known.must is not None:
-        return GateResult(status="fail", reason=known.must, detail=detail)
-    equal = f"of {sheets[0]}+{sheets[1]} boots"
-    return GateResult(
-        status="pass",
-        reason=f"{equal}; caused by the kernel itself: {known.explanation}"
-        if known.explanation
-        else equal,
-        detail=detail,
+    differing = facts_for(
+        fact_differences(arms[0], arms[1], paired=testbox.repeatable),
+        case.job.demand,
+        case.job.compare_fact,
     )
+    detail = {"differ": [difference.to_json() for difference in differing]}
+    if (why := against(differing)) is not None:
+        return GateResult(status="fail", reason=why, detail=detail)
+    reason = f"of {sheets[0]}+{sheets[1]} boots"
+    if explained := explanation(differing):
+        reason += f"; caused by the kernel itself: {explained}"
+    return GateResult(status="pass", reason=reason, detail=detail)
 
 
 def _elsewhere(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.table.rows import MeasuredBoot
+from swingbot.core.table.rows import MeasuredArm, MeasuredBoot
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 
@@ -38,6 +38,23 @@ def measured_boots(
             for problem in boots.problems(boot.id, job.name)[:1]
         ]
     return measured, problems
+
+
+def booted_arm(
+    specs: Specs,
+    boots: Boots,
+    image: str,
+    testbox: str,
+    spec: str,
+    series: str,
+    numbers: BootNumbers,
+) -> MeasuredArm:
+    """Return an image with the fact sheets of its boots, without values."""
+    sheets = [
+        MeasuredBoot(k=boot.k, facts=boot.facts)
+        for boot in boots.find(image, testbox, spec, series, numbers)
+    ]
+    return MeasuredArm(name="", image=image, spec=spec, jobs=specs.get(spec), boots=sheets)
 
 
 def boots_of(
