@@ -307,8 +307,11 @@ def test_an_interrupted_backup_is_not_taken_for_whole(
     ("change", "message"),
     [
         ({"format": 9}, "has backup format 9"),
-        ({"tables": [{"name": "../x", "columns": [], "rows": 0}]}, "cannot be in a backup"),
-        ({"sequences": {"boot_id_seq": "1); DROP"}}, "cannot be in a backup"),
+        (
+            {"tables": [{"name": "../x", "columns": [], "rows": 0}]},
+            "name: '../x' is not a table that",
+        ),
+        ({"sequences": {"boot_id_seq": "1); DROP"}}, "sequences.boot_id_seq: '1\\); DROP' is not"),
         ({"tables": 7}, "is not the manifest"),
         ({"more": 1}, "is not the manifest"),
     ],
