@@ -12,7 +12,7 @@ from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
 from tests.fakes.brain import Brain
-from tests.fakes.loop import JOB
+from tests.fakes.loop import JOB, Loop
 from tests.fakes.mail import brain_environment
 from tests.table_requests import compare
 
@@ -40,20 +40,17 @@ def workers(folder: Path, **groups: str) -> Path:
     return folder
 
 
-def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
-    """Bare-metal testboxes that need `boots` anchor boots before their results count.
-
-    rack7 and rack8 are interchangeable.
-    """
+def environment(tmp_path: Path, db_url: str) -> dict[str, str]:
+    """Bare-metal testboxes rack7 and rack8, which are interchangeable and need no screening."""
     folder = tmp_path / "workers"
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
     return brain_environment(tmp_path / "state", db_url) | {
         "SWINGBOT_PATHS_WORKERS": str(found),
-        "SWINGBOT_TESTBOXES_SCREENING_BOOTS": str(boots),
+        "SWINGBOT_TESTBOXES_SCREENING_BOOTS": "0",
     }
 
 
-def compared(brain: Brain, *testboxes: str) -> str:
+def compared(brain: Loop, *testboxes: str) -> str:
     """Request a comparison of the tip with its parent on `testboxes`, with both kernels built.
 
     Returns the comparison's id.
@@ -70,7 +67,7 @@ def compared(brain: Brain, *testboxes: str) -> str:
     return asked(*testboxes)
 
 
-def turn(brain: Brain, times: int = 1) -> None:
+def turn(brain: Loop, times: int = 1) -> None:
     """Tick without a working lab: orders are dispatched, and no results arrive."""
     for _ in range(times):
         tick(brain.lab)
@@ -123,7 +120,7 @@ def lapse(brain: Brain, name: str = "rack7") -> None:
     )
 
 
-def fail(brain: Brain, why: str) -> None:
+def fail(brain: Loop) -> None:
     """End the dispatched boot as an infrastructure failure."""
     brain.fake.infra = 1
     assert brain.fake.work() == 1

@@ -113,7 +113,7 @@ def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> No
     assert refused.why.startswith("testbox cs-ab is held by controller lab1")
     assert attempts.tell_phase(number, "running", "server a: the job runs")
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["running"] * 3
-    fail(brain, "the wire is out")
+    fail(brain)
     assert number not in at_work(brain).values()
     assert [facts_of(brain, name)["now"]["failures"] for name in ("cs-ab", "a", "b")] == [1, 0, 0]
     for name in ("a", "b"):
@@ -128,7 +128,7 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
         attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back"
     )
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["lost", "leased", "lost"]
-    fail(brain, "client b does not come back")
+    fail(brain)
     assert (came_home(brain, "a"), came_home(brain, "b")) == ("leased -> idle", "lost -> lost")
 
 

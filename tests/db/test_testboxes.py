@@ -15,9 +15,8 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.core.plan.alerts import InvalidRuns, QueueState
-from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.lab.alert_operator import alert_operator
-from swingbot.service.lab.set_testboxes import drain, quarantine, resume
+from swingbot.service.lab.set_testboxes import drain, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.tick import tick
 from swingbot_db import read
@@ -38,18 +37,14 @@ from tests.db.racks import (
     state,
     turn,
 )
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
-from tests.fakes.loop import JOB, METRIC
 from tests.fakes.mail import running_smtpd
-from tests.table_requests import compare
 
 
 @pytest.fixture
-def brain(
-    tmp_path: Path, db_url: str, engine: sa.Engine, request: pytest.FixtureRequest
-) -> Iterator[Brain]:
-    settings = load(environ=environment(tmp_path, db_url, getattr(request, "param", 0)))
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
+    settings = load(environ=environment(tmp_path, db_url))
     repo = tmp_path / "linux"
     make_fakelinux(repo, [FakeCommit()])
     with running_smtpd(settings):
@@ -157,69 +152,6 @@ def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None
     assert attempt_of(brain) == number
 
 
-def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
-    brain: Brain,
-) -> None:
-    name = compared(brain, "rack7")
-    turn(brain)
-    for _ in range(2):
-        fail(brain, "no route")
-        ready_again(brain)
-        assert state(brain) == "leased"
-    fail(brain, "no route")
-    assert facts_of(brain)["state"] == "quarantined"
-    assert facts_of(brain)["reason"] == (
-        "failed: 3 attempts in a row were lost to the testbox or its controller; the "
-        "last: the disk is full"
-    )
-    assert sent(brain) == ["testbox rack7 is quarantined"]
-    brain.run()
-    with brain.engine.connect() as conn:
-        found = read.table(conn, name)
-    assert (found["status"], {row["testbox"] for row in found["rows"]}) == ("done", {"rack8"})
-    assert f"rack8 of its group takes over comparison {name}" in {
-        event["why"] for event in facts_of(brain)["events"]
-    }
-    assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
-    resume(brain.lab.transaction, "rack7")
-    turn(brain)
-    assert (state(brain), facts_of(brain)["now"]["failures"]) == ("idle", 0)
-    assert sorted(sent(brain)) == [
-        "over: testbox rack7 is back in service",
-        "testbox rack7 is quarantined",
-    ]
-
-
-def test_a_bisection_its_proof_and_its_mail_go_on_at_another_testbox(brain: Brain) -> None:
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    made = add_commits(
-        brain.repo, [FakeCommit(), FakeCommit(speed=88), *(FakeCommit() for _ in range(4))]
-    )
-    brain.watch(base, testboxes=["rack7"])
-    start_bisection(
-        brain.lab,
-        BisectionRequest(good=base, bad=made[-1], metric=METRIC, testbox="rack7", job_files=[JOB]),
-    )
-    for _ in range(6):
-        turn(brain)
-        brain.fake.work()
-    before = rows(brain, "SELECT count(*) AS n FROM boot WHERE testbox = 'rack7'")[0]["n"]
-    assert before > 0
-    quarantine(brain.lab.transaction, "rack7", "failed: the power is off")
-    brain.fake.work()
-    brain.run()
-    found = brain.facts("b")
-    assert (found["status"], found["culprit"]["commit"]) == ("culprit", made[1])
-    assert found["change_pct"] == pytest.approx(-12, abs=0.2)
-    (mail,) = [subject for subject in brain.mails if made[1][:12] in subject]
-    assert f"{METRIC} 12.0% worse" in mail
-    after = rows(brain, "SELECT count(*) AS n FROM boot WHERE testbox = 'rack7'")[0]["n"]
-    assert after <= before + 1, "what was under way ended there"
-    why = {event["why"] for event in facts_of(brain)["events"]}
-    assert "rack8 of its group takes over boots of bisection b1" in why
-    assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
-
-
 def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_testbox_is_back(
     brain: Brain,
 ) -> None:
@@ -227,7 +159,7 @@ def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_te
     name = compared(brain, "rack7")
     turn(brain)
     for _ in range(3):
-        fail(brain, "no route")
+        fail(brain)
         ready_again(brain)
     assert facts_of(brain)["state"] == "quarantined"
     turn(brain, 3)
@@ -274,91 +206,6 @@ def test_an_impossible_order_is_reported_at_once_and_is_not_a_failure_of_the_tes
     with brain.engine.connect() as conn:
         comparison = read.table(conn, name)
     assert why in str(comparison)
-
-
-def test_a_virtual_testbox_is_not_quarantined_for_what_its_host_lacks(brain: Brain) -> None:
-    compared(brain, "vm-tcg")
-    turn(brain)
-    for _ in range(3):
-        fail(brain, "disk full")
-        ready_again(brain)
-    assert facts_of(brain, "vm-tcg")["state"] == "active"
-
-
-@pytest.mark.parametrize("brain", [3], indirect=True)
-def test_a_new_testbox_votes_after_its_screening_and_a_changed_one_after_another(
-    brain: Brain,
-) -> None:
-    name = compared(brain, "rack7")
-    turn(brain)
-    assert facts_of(brain)["words"] == "leased, screening 0 of 3 boots"
-    brain.fake.work()
-    turn(brain)
-    assert facts_of(brain)["words"] == "leased, screening 1 of 3 boots"
-    kinds = rows(
-        brain,
-        (
-            "SELECT DISTINCT c.kind FROM boot b JOIN want w ON w.order_id = b.order_id JOIN "
-            "comparison c ON c.id = w.comparison WHERE b.testbox = 'rack7'"
-        ),
-    )
-    assert [row["kind"] for row in kinds] == ["anchor"]
-    brain.run()
-    assert facts_of(brain)["now"]["screening"] is None
-    assert {event["why"] for event in facts_of(brain)["events"]} >= {
-        "screened: 3 anchor boots gave its noise record"
-    }
-    with brain.engine.connect() as conn:
-        assert read.table(conn, name)["status"] == "done"
-    change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x1"}\'')
-    turn(brain)
-    assert facts_of(brain)["now"]["screening"] is None  # it is known better, not changed
-    change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x2"}\'')
-    turn(brain)
-    assert facts_of(brain)["now"]["screening"] == {"boots": 0, "of": 3}
-    assert "its hardware changed: microcode 0x1 -> 0x2; it is screened again" in {
-        event["why"] for event in facts_of(brain)["events"]
-    }
-
-
-@pytest.mark.parametrize("brain", [3], indirect=True)
-def test_a_testbox_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Brain) -> None:
-    name = compared(brain, "rack7")
-    drain(brain.lab.transaction, "rack8", "its twin is away")
-    brain.fake.dead = True
-    for _ in range(6):
-        tick(brain.lab)
-        brain.fake.work()
-    assert facts_of(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
-    assert sent(brain) == ["testbox rack7 is quarantined"]
-    resume(brain.lab.transaction, "rack7")
-    brain.fake.dead = False
-    brain.run()
-    with brain.engine.connect() as conn:
-        assert (read.table(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
-            "done",
-            None,
-        )
-
-
-@pytest.mark.parametrize("brain", [3], indirect=True)
-def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain: Brain) -> None:
-    compared(brain, "rack7")
-    brain.run()
-    anchors = brain.count("comparison WHERE kind = 'anchor'")
-    brain.fake.dead = True
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    add_commits(brain.repo, [FakeCommit(), FakeCommit()])
-    head = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    compare(brain.lab, base, head, job_files=[JOB], testboxes=["rack7"], boots=2)
-    for _ in range(8):
-        tick(brain.lab)
-        brain.fake.work()
-    assert brain.count("comparison WHERE kind = 'anchor'") == anchors + 1
-    assert (facts_of(brain)["reason"] or "").startswith(
-        "moved: the anchor kernel no longer gives results"
-    )
-    assert sent(brain) == ["testbox rack7 has drifted"]
 
 
 def test_testboxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(
@@ -454,3 +301,19 @@ def test_the_command_line_says_since_when_and_why(
     )
     code, output = swingbot("testbox", "check", "nowhere")
     assert (code, output.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "now", "screening", "words"),
+    [
+        ("active", "idle", None, "idle"),
+        ("active", "leased", {"boots": 1, "of": 3}, "leased, screening 1 of 3 boots"),
+        ("drained", "idle", None, "drained"),
+        ("drained", "running", None, "drained, still running"),
+    ],
+)
+def test_a_testbox_in_a_few_words(
+    asked: str, now: str, screening: dict[str, int] | None, words: str
+) -> None:
+    shown = {"state": asked, "now": {"state": now, "screening": screening}}
+    assert read.testbox_status.words(shown) == words
