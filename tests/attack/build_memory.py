@@ -4,10 +4,43 @@ from __future__ import annotations
 
 from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
-from tests.builds.test_hostile_patches import INODES, SOCKETS
 
 NAME = "build-memory"
 WANTED = "failed builds that name SWINGBOT_BUILD_MEMORY_MB, at 512 MB at most"
+
+# Sizes for a limit of 512 MB; every script would be built if nothing held it.
+_SOCKETS = """
+import os, socket
+blob = b"x" * 65536
+children = []
+for _ in range(2):
+    pid = os.fork()
+    if pid == 0:
+        held, pairs = 0, []
+        while held < 450 << 20:
+            pair = socket.socketpair()
+            for end in pair:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                end.setblocking(False)
+                try:
+                    while True:
+                        held += end.send(blob)
+                except BlockingIOError:
+                    pass
+            pairs.append(pair)
+        print("ATTACK held", held, flush=True)
+        os.read(socket.socketpair()[0].fileno(), 1)
+    children.append(pid)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+_INODES = """
+for directory in range(60):
+    os.mkdir(f"/tmp/{directory}")
+    for number in range(10000):
+        os.close(os.open(f"/tmp/{directory}/{'n' * 200}{number}", os.O_CREAT | os.O_RDWR))
+print("ATTACK created", flush=True)
+"""
 
 
 def run(target: Target) -> Result:
@@ -19,7 +52,7 @@ def run(target: Target) -> Result:
             "SWINGBOT_BUILD_MEMORY_MB",
             memory_mb=513,
         )
-        for python in (SOCKETS, f"import os\n{INODES}")
+        for python in (_SOCKETS, f"import os\n{_INODES}")
     ]
     return Result(
         line="; ".join(result.line for result in results),

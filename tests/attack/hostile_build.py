@@ -19,7 +19,7 @@ from swingbot_worker.site import Site
 from swingbot_worker.walls import guard
 from swingbot_worker.walls.cgroup import ControlGroup, Excess
 from tests.attack.target import Result
-from tests.builds.test_hostile_patches import hostile, said
+from tests.builds.test_hostile_patches import hostile, left_running, said
 from tests.fakelinux import make_fakelinux
 
 SECONDS = 300
@@ -36,6 +36,7 @@ class Attacked:
     disk: int
     log: str
     image: str
+    left: int  # processes that outlived it
 
     def words(self) -> str:
         """Return the outcome in one line, with the peaks in MB."""
@@ -79,6 +80,7 @@ class Builds:
             disk=peaks["disk"],
             log=log.read_text(errors="replace") if log.exists() else "",
             image=outcome.get("kernel_build", {}).get("image_sha256", ""),
+            left=len(left_running(self.place)),
         )
 
 
@@ -121,11 +123,11 @@ def stopped(
     attacked: Attacked, setting: str, *, memory_mb: int = 1 << 20, disk_mb: int = 1 << 20
 ) -> Result:
     """Return the result of an attack that should end as a failed build that names `setting`, with
-    peaks below those given.
+    peaks below those given, and with all that it started.
     """
     held = attacked.status == "infra" and setting in attacked.reason
     small = attacked.memory >> 20 <= memory_mb and attacked.disk >> 20 <= disk_mb
-    return Result(held=held and small, line=attacked.words())
+    return Result(held=held and small and not attacked.left, line=attacked.words())
 
 
 @contextmanager

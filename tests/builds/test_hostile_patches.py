@@ -304,9 +304,8 @@ def test_a_build_writes_nowhere_but_into_its_objects(
     ).exists()
 
 
-@pytest.mark.parametrize("order", [("trusted", "untrusted", "trusted"), ("untrusted", "trusted")])
 def test_what_an_untrusted_build_plants_is_found_by_no_other(
-    site: Site, repo: Path, tmp_path: Path, order: tuple[str, ...]
+    site: Site, repo: Path, tmp_path: Path
 ) -> None:
     """It replaces objects with others that look finished, fills caches and /tmp, and leaves
     make's own files changed."""
@@ -324,11 +323,10 @@ def test_what_an_untrusted_build_plants_is_found_by_no_other(
     clean = build(
         replace(site, cache=tmp_path / "clean"), repo, base, tmp_path / "reference", trust="trusted"
     )
-    for number, trust in enumerate(order):
-        if trust == "untrusted":
-            attacked = build(site, repo, commit, tmp_path / f"out{number}")
-            assert attacked["status"] == "built" and said(tmp_path / f"out{number}") == ["ran"]
-            shutil.rmtree(site.cache / "kernels")
+    build(site, repo, base, tmp_path / "before", trust="trusted")
+    attacked = build(site, repo, commit, tmp_path / "out")
+    assert attacked["status"] == "built" and said(tmp_path / "out") == ["ran"]
+    shutil.rmtree(site.cache / "kernels")
     after_it = build(site, repo, base, tmp_path / "after", trust="trusted")
     assert (
         after_it["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]
@@ -407,22 +405,6 @@ def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -
 # -- how much it can take
 
 
-def test_a_build_that_forks_without_end_is_held(
-    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWINGBOT_BUILD_PROCESSES", "200")
-    outcome = build(
-        site,
-        repo,
-        hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"),
-        tmp_path / "out",
-        deadline_seconds=60,
-    )
-    assert outcome["status"] == "infra", outcome
-    assert "the limit is 200 (SWINGBOT_BUILD_PROCESSES)." in outcome["reason"]
-    assert not left_running(tmp_path)
-
-
 def test_a_build_that_fills_the_disk_is_stopped(
     site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,98 +454,17 @@ def test_a_build_that_eats_memory_is_stopped(
     assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)" in greedy["reason"]
 
 
-# Sizes for a limit of 512 MB; every script would be built if nothing held it.
-SOCKETS = """
-import os, socket
-blob = b"x" * 65536
-children = []
-for _ in range(2):
-    pid = os.fork()
-    if pid == 0:
-        held, pairs = 0, []
-        while held < 450 << 20:
-            pair = socket.socketpair()
-            for end in pair:
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-                end.setblocking(False)
-                try:
-                    while True:
-                        held += end.send(blob)
-                except BlockingIOError:
-                    pass
-            pairs.append(pair)
-        print("ATTACK held", held, flush=True)
-        os.read(socket.socketpair()[0].fileno(), 1)
-    children.append(pid)
-for pid in children:
-    os.waitpid(pid, 0)
-"""
-INODES = """
-for directory in range(60):
-    os.mkdir(f"/tmp/{directory}")
-    for number in range(10000):
-        os.close(os.open(f"/tmp/{directory}/{'n' * 200}{number}", os.O_CREAT | os.O_RDWR))
-print("ATTACK created", flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    "python", [SOCKETS, f"import os\n{INODES}"], ids=["sockets", "tmpfs inodes"]
-)
-def test_memory_that_no_process_is_charged_with_counts(
-    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str
-) -> None:
-    monkeypatch.setenv("SWINGBOT_BUILD_MEMORY_MB", "512")
-    commit = hostile(repo, "/usr/bin/python3 ../a.py; true\n", files={"a.py": python})
-    outcome = build(site, repo, commit, tmp_path / "out", deadline_seconds=300)
-    assert outcome["status"] == "infra", outcome
-    assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)." in outcome["reason"]
-    assert "created" not in said(tmp_path / "out")
-
-
-def test_unlinked_open_files_count_as_disk(
+def test_unlinked_open_files_count_as_disk_after_the_write_that_did_not_fit(
     site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Held open until the build is stopped, and in a second commit closed after the write that
-    did not fit."""
     monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
     write = "".join(
         f"exec {n}>f; rm f; head -c 40000000 /dev/zero >&{n} || exit 1\n" for n in range(3, 9)
     )
-    waits = build(
-        site,
-        repo,
-        hostile(repo, f"{write.replace(' || exit 1', '')}sleep 600\n"),
-        tmp_path / "waits",
-    )
-    ends = build(site, repo, hostile(repo, f"{write}"), tmp_path / "ends")
-    for outcome in (waits, ends):
-        assert outcome["status"] == "infra", outcome
-        assert "50 MB" in outcome["reason"] and "SWINGBOT_BUILD_DISK_MB" in outcome["reason"]
+    outcome = build(site, repo, hostile(repo, write), tmp_path / "out")
+    assert outcome["status"] == "infra", outcome
+    assert "50 MB" in outcome["reason"] and "SWINGBOT_BUILD_DISK_MB" in outcome["reason"]
     assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
-
-
-def test_a_build_can_not_make_the_host_kill_something_else_first(
-    site: Site, repo: Path, tmp_path: Path
-) -> None:
-    adjust = "cat /proc/self/oom_score_adj | sed 's/^/ATTACK /'\n"
-    lower = "for n in 0 -500; do (echo $n > /proc/self/oom_score_adj) 2>/dev/null; done\n"
-    outcome = build(site, repo, hostile(repo, f"{adjust}{lower}{adjust}"), tmp_path / "out")
-    assert outcome["status"] == "built" and said(tmp_path / "out") == ["1000", "1000"]
-
-
-def test_a_build_can_not_shorten_its_log_and_does_not_see_the_hosts_boot_parameters(
-    site: Site, repo: Path, tmp_path: Path
-) -> None:
-    script = (
-        "python3 -c 'import os; os.ftruncate(1, 0)' 2>/dev/null && echo ATTACK shortened\n"
-        "python3 -c 'import os; os.pwrite(1, b\"x\", 0)' 2>/dev/null && echo ATTACK overwrote\n"
-        "sed 's/^/ATTACK /' /proc/cmdline\necho ATTACK ran\n"
-    )
-    outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
-    assert outcome["status"] == "built" and said(tmp_path / "out") == ["ran"]
-    first = (tmp_path / "out" / "build.log").read_text().splitlines()[0]
-    assert first.startswith("swingbot: commit ")
 
 
 def test_an_untrusted_kernel_is_refused_where_its_disk_cannot_be_limited(
@@ -663,22 +564,21 @@ POISON = (
 COMPILE = "echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c; touch $CCACHE_DIR/planted\n"
 
 
-@pytest.mark.parametrize("trust", ["trusted", "untrusted"])
-def test_what_a_trusted_commit_leaves_reaches_no_other_tree(
-    site: Site, repo: Path, tmp_path: Path, trust: str
+def test_what_a_trusted_commit_leaves_reaches_no_untrusted_build(
+    site: Site, repo: Path, tmp_path: Path
 ) -> None:
     base = git(repo, "rev-parse", "HEAD")
     commit = hostile(repo, COMPILE, after=POISON)
     git(repo, "checkout", "-q", "--detach", base)
     [*_, victim] = add_commits(repo, [FakeCommit(speed=77)])
     alone = replace(site, cache=tmp_path / "alone")
-    clean = build(alone, repo, victim, tmp_path / "clean", trust=trust, tree="t2")
+    clean = build(alone, repo, victim, tmp_path / "clean", tree="t2")
     assert build(site, repo, base, tmp_path / "0", trust="trusted", tree="t2")["status"] == "built"
     assert (
         build(site, repo, commit, tmp_path / "1", trust="trusted", tree="t1")["status"] == "built"
     )
     assert said(tmp_path / "1") == ["poisoned"]
-    after = build(site, repo, victim, tmp_path / "2", trust=trust, tree="t2")
+    after = build(site, repo, victim, tmp_path / "2", tree="t2")
     images = [outcome["kernel_build"]["image_sha256"] for outcome in (clean, after)]
     assert images[0] == images[1] and not after["kernel_build"]["cached"]
     objects = [(tmp_path / name / "objects.json").read_text() for name in ("clean", "2")]
@@ -724,42 +624,21 @@ for number in range(6):
     os.unlink(f"f{number}")
     for _ in range(20):
         os.write(descriptor, b"x" * (1 << 20))
-    if MAPPED:
-        globals()[f"m{number}"] = mmap.mmap(descriptor, 20 << 20)
-        os.close(descriptor)
+    globals()[f"m{number}"] = mmap.mmap(descriptor, 20 << 20)
+    os.close(descriptor)
 print("ATTACK wrote", flush=True)
 time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("mapped", [False, True], ids=["open", "mapped"])
-def test_unlinked_files_of_a_trusted_build_count_as_disk(
-    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool
+def test_unlinked_mapped_files_of_a_trusted_build_count_as_disk(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
-    files = {"a.py": UNLINKED.replace("MAPPED", str(mapped))}
-    commit = hostile(repo, "/usr/bin/python3 ../a.py\n", files=files)
+    commit = hostile(repo, "/usr/bin/python3 ../a.py\n", files={"a.py": UNLINKED})
     outcome = build(site, repo, commit, tmp_path / "out", trust="trusted", deadline_seconds=120)
     assert outcome["status"] == "infra", outcome
     assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB)." in outcome["reason"]
-
-
-def test_a_trusted_commit_cannot_configure_the_compiler_cache_of_the_next(
-    site: Site, repo: Path, tmp_path: Path
-) -> None:
-    plant = (
-        'printf \'#!/bin/sh\\ntouch "$CCACHE_DIR/ran"\\nexec "$@"\\n\' > $CCACHE_DIR/prefix\n'
-        "chmod +x $CCACHE_DIR/prefix\n"
-        'echo "prefix_command = $CCACHE_DIR/prefix" > $CCACHE_DIR/ccache.conf\n'
-    )
-    commit = hostile(repo, plant)
-    assert build(site, repo, commit, tmp_path / "out", trust="trusted")["status"] == "built"
-    cache = site.cache / "ccache"
-    assert (cache / "ccache.conf").read_text().startswith("prefix_command")
-    (cache / "ran").unlink(missing_ok=True)
-    [*_, clean] = add_commits(repo, [FakeCommit(speed=77)])
-    assert build(site, repo, clean, tmp_path / "next", trust="trusted")["status"] == "built"
-    assert not (cache / "ran").exists()
 
 
 def test_a_small_vmlinux_that_needs_gigabytes_is_refused(
