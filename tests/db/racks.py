@@ -40,13 +40,16 @@ def workers(folder: Path, **groups: str) -> Path:
     return folder
 
 
-def environment(tmp_path: Path, db_url: str) -> dict[str, str]:
-    """Bare-metal testboxes rack7 and rack8, which are interchangeable and need no screening."""
+def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
+    """Bare-metal testboxes that need `boots` anchor boots before their results count.
+
+    rack7 and rack8 are interchangeable.
+    """
     folder = tmp_path / "workers"
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
     return brain_environment(tmp_path / "state", db_url) | {
         "SWINGBOT_PATHS_WORKERS": str(found),
-        "SWINGBOT_TESTBOXES_SCREENING_BOOTS": "0",
+        "SWINGBOT_TESTBOXES_SCREENING_BOOTS": str(boots),
     }
 
 
