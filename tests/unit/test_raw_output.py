@@ -205,6 +205,42 @@ def test_the_error_of_repeated_runs_is_read_wherever_perf_prints_it() -> None:
     }
 
 
+SEPARATED = """3413.28,msec,task-clock,3413276777,100.00,1.628,CPUs utilized
+0,,cpu-migrations,0.50%,3413276777,90.00,0.000,/sec
+<not supported>,,cycles,0,100.00,,
+12,,page-faults:u,341,100.00,,
+"""
+
+
+@pytest.mark.parametrize(
+    "separator", [*"!\"#$&'()*+,/:;=>?@[]^`{|}~ \t\\", "::", "||", ", ", " | "]
+)
+def test_any_separator_that_is_no_part_of_a_number_is_read(separator: str) -> None:
+    counts = read_perf_stat(SEPARATED.replace(",", separator))
+    assert {event: (one.value, one.running_pct) for event, one in counts.items()} == {
+        "task-clock": (3413.28, 100),
+        "cpu-migrations": (0, 90),
+        "page-faults:u": (12, 100),
+    }
+
+
+@pytest.mark.parametrize("separator", [*"%-.<_x", "sep"])
+def test_a_separator_that_may_be_part_of_a_number_or_name_is_refused(separator: str) -> None:
+    with pytest.raises(ParseError):
+        read_perf_stat(SEPARATED.replace(",", separator))
+
+
+def test_equal_counts_of_repeated_runs_have_an_error_of_0_which_perf_does_not_print() -> None:
+    text = (
+        " Performance counter stats for 'true' (3 runs):\n\n"
+        "              0.42 msec cpu-clock    #  0.133 CPUs utilized  ( +-  6.69% )\n"
+        "                49      page-faults  #  130.515 K/sec\n"
+    )
+    assert read_perf_stat(text)["page-faults"].stderr_pct == 0
+    trimmed = text.replace("( +-  6.69% )", "")
+    assert read_perf_stat(trimmed)["page-faults"].stderr_pct is None
+
+
 def test_a_netperf_that_ended_early_is_no_run() -> None:
     text = (INPUTS / "netperf" / "zero.txt").read_text().replace("   0.00", "9410.11")
     assert parse_run("netperf", {"stdout": text}, {"runtime": "64"}, PROGRAMS)

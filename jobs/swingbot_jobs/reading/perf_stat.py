@@ -32,13 +32,17 @@ _PER_CPU: Final = re.compile(
 _EVENT: Final = re.compile(r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*")
 # value SEP unit SEP event [SEP error%] SEP run time SEP running share [SEP metric SEP unit]:
 # the separator is the text between value and unit. perf before 3.17 has no run time and share.
+_VALUE: Final = r"^\s*(?P<value><not \w+>|-?\d+(?:[.,]\d+)?)"
+_ERROR: Final = r"(?:(?P=sep)(?P<error>\d+(?:[.,]\d+)?)%)?"
 _SEPARATED: Final = re.compile(
-    r"^\s*(?P<value><not \w+>|-?\d+(?:[.,]\d+)?)(?P<sep>[^\w\s.<%-]{1,3}?|\s)"
+    rf"{_VALUE}(?P<sep>\s??[^\w\s.<%-]{{1,3}}?\s??|\s)"
     r"(?P<unit>(?:(?!\d|(?P=sep))\S(?:(?!(?P=sep))\S){0,15})?)(?P=sep)(?P<event>[A-Za-z].{0,300}?)"
-    r"(?:(?P=sep)(?P<error>\d+(?:[.,]\d+)?)%)?"
-    r"(?:(?P=sep)\d{1,20}(?P=sep)(?P<running>\d{1,3}[.,]\d\d)(?:(?P=sep).*)?)?$"
+    rf"{_ERROR}(?P=sep)\d{{1,20}}(?P=sep)(?P<running>\d{{1,3}}[.,]\d\d)(?:(?P=sep).*)?$"
 )
-_OLD_SEPARATORS: Final = ",;|\t"
+_OLD: Final = re.compile(
+    rf"{_VALUE}(?P<sep>[,;|\t])(?P<unit>[A-Za-z]*)(?P=sep)(?P<event>[A-Za-z][^\s,;|]*?)"
+    rf"{_ERROR}(?P<running>)$"
+)
 _NUMBER: Final = re.compile(r"\s*(?:<not \w+>|-?\d++(?:[.,]\d++)?+)")
 _GROUP: Final = "'\u2019\u00a0\u202f "
 _HEADING: Final = re.compile(
@@ -168,8 +172,10 @@ def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
     rows: list[tuple[re.Match[str], str]] = []
     others: list[tuple[str, str]] = []
     for line in lines:
-        match = _SEPARATED.match(line)
-        if match and _EVENT.fullmatch(match["event"]) and _certain(match):
+        match = _SEPARATED.match(line) or _OLD.match(line)
+        # `-x@` with a cgroup leaves cycles@A, which is no event.
+        strange = match and match["sep"] == "@" and "@" in match["event"]
+        if match and not strange and _EVENT.fullmatch(match["event"]):
             rows.append((match, line))
         elif number := _NUMBER.match(line):
             others.append((line, line[number.end() :]))
@@ -189,12 +195,6 @@ def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
     return [
         _CounterRow(*row.group("event", "value", "unit", "error", "running")) for row, _ in rows
     ]
-
-
-def _certain(row: re.Match[str]) -> bool:
-    """Return whether only perf writes such a row."""
-    own = row["sep"] != "@" or "@" not in row["event"]
-    return own and (row["running"] is not None or row["sep"] in _OLD_SEPARATORS)
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -224,7 +224,9 @@ def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
         elif rows:
             # An event's second metric has a line of its own, and what ends the row is behind it.
             rows[-1] = _noted(rows[-1], line)
-    return rows
+    # perf prints no error of 0.
+    repeated = any(row.stderr_pct for row in rows)
+    return [replace(row, stderr_pct=row.stderr_pct or "0") for row in rows] if repeated else rows
 
 
 def _loose_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
