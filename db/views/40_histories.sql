@@ -1,4 +1,5 @@
--- Read model of histories over the tips of watched branches: one row per finding.
+-- Read model of histories over the tips of watched branches: one row per finding. A step, a candidate for one and a change of modes begin at
+-- `commit`, with 95 % at one of `first_commit` to `last_commit`; `change_pct` of modes is from the lowest to the highest.
 
 CREATE OR REPLACE VIEW v_tree_findings AS
 WITH f AS (
@@ -6,26 +7,20 @@ WITH f AS (
     FROM tree_history h
     JOIN tree t ON t.id = h.tree
     WHERE t.state = 'watched'
+), found AS (
+    SELECT f.tree, f.testbox, f.unit_job, f.metric, f.tips, k.kind, one
+    FROM f
+    CROSS JOIN (VALUES ('step', 'changes'), ('candidate', 'candidate'), ('creep', 'creep'), ('spread', 'spread'), ('boots_spread', 'boots_spread'),
+                       ('mode_change', 'mode_changes')) AS k (kind, key)
+    CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(f.findings->k.key) WHEN 'array' THEN f.findings->k.key WHEN 'object' THEN jsonb_build_array(f.findings->k.key) END) AS one
+    UNION ALL
+    SELECT f.tree, f.testbox, f.unit_job, f.metric, f.tips, 'modes',
+           jsonb_build_object('pct', 100 * ((f.findings->'modes'->-1->>'value')::double precision / nullif((f.findings->'modes'->0->>'value')::double precision, 0) - 1))
+    FROM f
+    WHERE jsonb_typeof(f.findings->'modes') = 'array'
 )
-SELECT f.tree, f.testbox, f.unit_job, f.metric, 'step' AS kind, f.tips->(c->>'at')->>'commit' AS commit, f.tips->(c->>'at')->>'comparison' AS comparison,
-       (c->>'pct')::double precision AS change_pct, (c->>'low_pct')::double precision AS low_pct, (c->>'high_pct')::double precision AS high_pct,
-       NULL::double precision AS times, (c->>'p')::double precision AS p
-FROM f, jsonb_array_elements(f.findings->'changes') c
-UNION ALL
-SELECT f.tree, f.testbox, f.unit_job, f.metric, 'creep', NULL, NULL, (f.findings->'creep'->>'pct')::double precision, NULL, NULL, NULL, (f.findings->'creep'->>'p')::double precision
-FROM f
-WHERE jsonb_typeof(f.findings->'creep') = 'object'
-UNION ALL
-SELECT f.tree, f.testbox, f.unit_job, f.metric, 'spread', f.tips->(f.findings->'spread'->>'at')->>'commit', f.tips->(f.findings->'spread'->>'at')->>'comparison', NULL, NULL, NULL,
-       (f.findings->'spread'->>'times')::double precision, (f.findings->'spread'->>'p')::double precision
-FROM f
-WHERE jsonb_typeof(f.findings->'spread') = 'object'
-UNION ALL
-SELECT f.tree, f.testbox, f.unit_job, f.metric, 'boots_spread', f.tips->(f.findings->'boots_spread'->>'at')->>'commit', f.tips->(f.findings->'boots_spread'->>'at')->>'comparison', NULL, NULL, NULL,
-       (f.findings->'boots_spread'->>'times')::double precision, (f.findings->'boots_spread'->>'p')::double precision
-FROM f
-WHERE jsonb_typeof(f.findings->'boots_spread') = 'object'
-UNION ALL
-SELECT f.tree, f.testbox, f.unit_job, f.metric, 'modes', NULL, NULL, (f.findings->'modes'->>'apart_pct')::double precision, NULL, NULL, NULL, NULL
-FROM f
-WHERE jsonb_typeof(f.findings->'modes') = 'object';
+SELECT tree, testbox, unit_job, metric, kind, tips->(one->>'at')->>'commit' AS commit, tips->(one->>'at')->>'comparison' AS comparison,
+       (one->>'pct')::double precision AS change_pct, (one->>'low_pct')::double precision AS low_pct, (one->>'high_pct')::double precision AS high_pct,
+       (one->>'times')::double precision AS times, (one->>'p')::double precision AS p,
+       tips->(one->>'first')->>'commit' AS first_commit, tips->(one->>'last')->>'commit' AS last_commit
+FROM found;

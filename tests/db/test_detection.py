@@ -208,10 +208,11 @@ def test_the_history_of_a_branch_shows_its_steps(
     named = stored["findings"].pop("tips")
     assert named["25"] == {name: tip[name] for name in ("commit", "comparison")}
     assert stored["findings"] == metric["findings"]
-    found = rows(brain, "SELECT kind, commit, comparison, change_pct FROM v_tree_findings")
-    assert [(row["kind"], row["commit"], row["comparison"]) for row in found] == [
-        ("step", tip["commit"], tip["comparison"])
+    found = rows(brain, "SELECT * FROM v_tree_findings WHERE kind = 'step'")
+    assert [(row["commit"], row["comparison"]) for row in found] == [
+        (tip["commit"], tip["comparison"])
     ]
+    assert (found[0]["first_commit"], found[0]["last_commit"]) == (tip["commit"], tip["commit"])
     assert found[0]["change_pct"] == pytest.approx(-5.0, abs=0.5)
     assert f"step at {tip['commit'][:12]}" in _page(brain, tmp_path, name)
     with brain.engine.begin() as other:

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from scipy.special import stdtr
 
 from swingbot.app.commands.stats import stats
-from swingbot.core.stats.findings import Findings, look
+from swingbot.core.stats.findings import Findings, look, without_small
+from swingbot.core.stats.findings_text import tell
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import BadSamples
 from swingbot.core.stats.steps import StepNoise, _p_of_difference
@@ -39,6 +40,7 @@ def places(found: Findings) -> list[int]:
 def test_a_step_is_found_where_it_is_with_an_interval_that_holds_it() -> None:
     (change,) = look(history(1, steps={30: -0.05})).changes
     assert change.first <= 30 <= change.last
+    assert change.low_pct is not None and change.high_pct is not None
     assert change.low_pct <= -4.88 <= change.high_pct
     assert change.p < 1e-6
 
@@ -117,7 +119,10 @@ def test_two_modes_are_found_and_gaussian_points_have_one() -> None:
     values = [v * (0.9 if rng.random() < 0.3 else 1.0) for v in history(11)]
     found = look(values)
     assert found.modes is not None
-    assert found.modes.apart_pct == pytest.approx(11.0, abs=2.0)
+    low, high = found.modes
+    assert high.value / low.value == pytest.approx(1.0 / 0.9, rel=0.01)
+    assert low.share == pytest.approx(0.3, abs=0.1)
+    assert found.mode_changes == ()
     assert all(look(history(n)).modes is None for n in range(20, 40))
 
 
@@ -126,6 +131,82 @@ def test_a_step_that_the_anchor_makes_too_is_the_machines() -> None:
     assert [change.machine for change in moved.changes] == [True]
     stood = look(history(12, steps={40: -0.05}), history(13))
     assert [change.machine for change in stood.changes] == [False]
+
+
+def test_a_share_of_modes_that_changes_is_one_finding() -> None:
+    rng = np.random.default_rng(11)
+    values = [
+        v * (1.1 if rng.random() < (0.2 if n < 40 else 0.8) else 1.0)
+        for n, v in enumerate(history(15, sd=0.002))
+    ]
+    found = look(values)
+    (change,) = found.mode_changes
+    assert (found.changes, found.candidate, found.spread) == ((), None, None)
+    assert change.first <= 40 <= change.last
+    assert change.last - change.first <= 12
+    assert [len(change.before), len(change.after)] == [2, 2]
+    (line,) = [line for line in tell(found, [str(n) for n in range(80)]) if "mode" in line]
+    assert "the share of the upper mode rose from" in line
+
+
+@pytest.mark.parametrize("late", [(1.0, 1.4), (0.64, 0.7, 1.48), (0.6, 0.7, 0.8, 1.5)])
+def test_one_mode_that_becomes_several_is_one_finding(late: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(12)
+    values = [
+        v * (1.0 if n < 30 else float(rng.choice(late)))
+        for n, v in enumerate(history(16, 70, sd=0.001))
+    ]
+    found = look(values)
+    (change,) = found.mode_changes
+    assert (found.changes, found.spread) == ((), None)
+    assert change.first <= 30 <= change.last
+    assert (len(change.before), len(change.after)) == (1, len(late))
+    assert any("one mode became" in line for line in tell(found, [str(n) for n in range(70)]))
+    assert codec.typed(Findings, json.loads(json.dumps(codec.plain(found)))) == found
+
+
+def test_levels_one_after_another_are_steps_and_not_modes() -> None:
+    found = look(history(17, 90, steps={20: 0.1, 45: -0.1, 70: 0.1}))
+    assert found.mode_changes == ()
+    assert found.modes is None
+    assert places(found) == [20, 45, 70]
+
+
+def test_two_culprits_two_tips_apart_are_two_steps_or_one_range() -> None:
+    both = look(history(18, steps={40: -0.1, 42: -0.1}, sd=0.004))
+    assert places(both) == [40, 42]
+    there_and_back = look(history(18, steps={40: -0.2, 42: 0.1}, sd=0.004))
+    (change,) = there_and_back.changes
+    assert (change.first, change.last, change.parts) == (40, 42, True)
+    assert change.pct == pytest.approx(100 * math.expm1(-0.1), abs=0.4)
+    (next_to_it,) = look(history(18, steps={40: -0.1, 41: -0.1}, sd=0.004)).changes
+    assert (next_to_it.first, next_to_it.last, next_to_it.parts) == (40, 41, True)
+    assert any("in all" in line for line in tell(there_and_back, [str(n) for n in range(80)]))
+
+
+def test_one_low_point_at_the_end_is_a_candidate_and_not_a_step() -> None:
+    found = look(history(19, 40, steps={39: -0.1}, sd=0.004))
+    assert found.changes == ()
+    assert found.candidate is not None
+    assert (found.candidate.first, found.candidate.last) == (39, 39)
+    assert found.candidate.pct == pytest.approx(100 * math.expm1(-0.1), abs=1.5)
+    two = look(history(19, 40, steps={38: -0.1}, sd=0.004))
+    assert (places(two), two.candidate) == ([38], None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [(0.0, 5.0, "from 0 to 5"), (5.0, 0.0, "-100.00 %"), (-4.0, 4.0, "from -4 to 4")],
+)
+def test_a_level_of_0_has_no_percentage(before: float, after: float, words: str) -> None:
+    found = look([before] * 30 + [after] * 20)
+    (change,) = found.changes
+    assert (change.at, change.first, change.last) == (30, 30, 30)
+    assert [change.before, change.after] == pytest.approx([before, after])
+    assert f"step at 30: {words}" in " ".join(tell(found, [str(n) for n in range(50)]))
+    if "from" in words:
+        assert (change.pct, change.low_pct, change.high_pct) == (None, None, None)
+    assert without_small(found, 50.0).changes == found.changes
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 2.0], [5.0] * 50, [0.0] * 30, [-1.0, 1.0] * 20])

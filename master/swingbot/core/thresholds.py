@@ -180,8 +180,13 @@ STEP_P: Final = 0.03
 # P of each of several steps that are only detected together. Larger: a wandering series is split
 # into steps; smaller: a dip is missed.
 STEP_TOGETHER_P: Final = 1e-4
-# Points of the shortest level. Fewer: two odd points make two steps.
-STEP_FEWEST: Final = 3
+# P of a level that may have begun in the last points. Larger: more flat histories have one;
+# smaller: a new level of two points, three spreads away, is not mentioned.
+CANDIDATE_P: Final = 0.2
+# Points of the shortest level, and of one with a step up and a step down beside it. Fewer: wild
+# points make steps.
+STEP_FEWEST: Final = 2
+STEP_FEWEST_INSIDE: Final = 3
 # P of creep and of a change of spread between steps. Larger: false findings in every long history.
 HISTORY_TREND_P: Final = 0.001
 # Points of Schwarz's criterion by which a line must beat the detected steps: 6 are e^3 to 1.

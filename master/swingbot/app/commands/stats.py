@@ -14,7 +14,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
-from swingbot.core.stats.findings import look
+from swingbot.core.stats.findings import look, without_small
 from swingbot.core.stats.findings_text import percent, tell
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import (
@@ -222,8 +222,7 @@ def stats_history(
     values = [point.value for point in points]
     anchors = [point.anchor for point in points if point.anchor is not None]
     findings = look(values, anchors or None)
-    large = tuple(c for c in findings.changes if abs(c.pct) >= min_effect)
-    shown = replace(findings, changes=large)
+    shown = without_small(findings, min_effect)
     if svg is not None:
         title = "stdin" if path == "-" else Path(path).name
         picture = findings_plot(title, [str(point.x) for point in points], values, shown)

@@ -11,27 +11,28 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import fdtrc, stdtr
 
-from swingbot.core.stats.history import Array, baseline, robust_sd
-from swingbot.core.stats.steps import LevelStep, StepNoise, find_steps, noise_about
+from swingbot.core.stats.history import Array, robust_sd
+from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
+from swingbot.core.stats.steps import (
+    LevelStep,
+    StepNoise,
+    candidate_step,
+    find_steps,
+    noise_about,
+    noise_without_wild,
+)
 from swingbot.core.stats.tip_spreads import SpreadChange, TipSpread, change_within
 from swingbot.core.thresholds import (
     CREEP_MARGIN,
     HISTORY_EFFICIENCY,
     HISTORY_TREND_P,
-    MODE_LEAST_SHARE,
-    MODES_SDS,
     SCREEN_FEWEST_TIPS,
-    SCREEN_TIPS,
     SPREAD_FLOOR,
 )
-
-FEWEST: Final = 2 * SCREEN_FEWEST_TIPS  # minimum number of points to test spread and modes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +46,23 @@ class LevelSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """A step, in percent of the level before it.
+    """A step from one level to another, in the unit of the values and in percent of the first.
 
-    `machine`: the anchor measured with it moved in the same way.
+    The percentages are None from a level of 0, or to one on the other side of it. `parts`: points
+    between `first` and `last` fit neither level, so that it is more than one change. `machine`: the
+    anchor measured with it moved in the same way.
     """
 
     at: int
     first: int
     last: int
-    pct: float
-    low_pct: float
-    high_pct: float
+    before: float
+    after: float
+    pct: float | None
+    low_pct: float | None
+    high_pct: float | None
     p: float
+    parts: bool = False
     machine: bool = False
 
 
@@ -69,18 +75,23 @@ class Creep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Modes:
-    """Two groups of points, `apart_pct` percent apart; `share` of the points are in the smaller."""
+class Mode:
+    """A group of points: their mean, in the unit of the values, and their share of the points."""
 
-    apart_pct: float
+    value: float
     share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
-    """The last point compared with the expectation from those before it."""
+class ModeChange:
+    """Other modes, or other shares of the same modes, from point `at` on, with 95 % one of `first`
+    to `last`."""
 
-    pct: float  # distance from the median of the last points
+    at: int
+    first: int
+    last: int
+    before: tuple[Mode, ...]
+    after: tuple[Mode, ...]
     p: float
 
 
@@ -91,11 +102,12 @@ class Findings:
     changes: tuple[LevelChange, ...]
     noise_pct: float  # standard deviation of a point about its level
     alike: float  # autocorrelation of adjacent points
+    candidate: LevelChange | None = None  # at the end; further points decide
     creep: Creep | None = None
     spread: SpreadChange | None = None  # of the points about their level
     boots_spread: SpreadChange | None = None  # of the boots of a point
-    modes: Modes | None = None
-    latest: Latest | None = None
+    modes: tuple[Mode, ...] | None = None  # of the last points, lowest first, if any has several
+    mode_changes: tuple[ModeChange, ...] = ()
     anchor: Findings | None = None  # of the anchor kernel measured with each point
 
 
@@ -111,58 +123,152 @@ def look(
     """
     if not values:
         raise ValueError("a history needs at least one value")
-    scaled = _scaled(values)
-    latest = _latest(scaled)
-    modes, lower = _modes(scaled)
-    if modes is not None:  # steps are changes of the level within the modes
-        scaled = np.where(lower, scaled + math.log1p(modes.apart_pct / 100.0), scaled)
-    steps, noise = find_steps(scaled)
-    creep = _creep(scaled, steps, noise)
+    scale = _Scale.of(values)
+    scaled, found = scale.array, find_modes(scale.array)
+    edges = found.edges if found is not None else [0, len(values)]
+    if found is not None:  # steps are changes of the level within the modes
+        scaled = _without_modes(scaled, found)
+    steps = _steps(scaled, edges)
+    noise = noise_without_wild(scaled, _cuts(edges, steps))
+    creep = _creep(scaled, steps, noise) if len(edges) == 2 else None
     if creep is not None:
         steps = []
+    cuts = _cuts(edges, steps)
+    candidate = candidate_step(scaled, steps) if creep is None and found is None else None
     anchor = look(anchors) if anchors is not None else None
-    residuals = _about_levels(scaled, steps, creep)
+    residuals = _about_levels(scaled, cuts, creep)
     return Findings(
         points=len(values),
-        levels=_levels(values, steps),
-        changes=tuple(_change(step, anchor) for step in steps),
+        levels=_levels(values, cuts),
+        changes=tuple(_change(step, scale, anchor) for step in steps),
         noise_pct=100.0 * (robust_sd(residuals) if creep is not None else noise.sd),
         alike=noise.alike,
+        candidate=_change(candidate, scale, anchor) if candidate is not None else None,
         creep=creep,
         spread=_spread(residuals, noise),
         boots_spread=_boots_spread(spreads),
-        modes=modes,
-        latest=latest,
+        modes=_modes(values, found, *edges[-2:]) if found is not None else None,
+        mode_changes=_mode_changes(values, found) if found is not None else (),
         anchor=anchor,
     )
 
 
-def _scaled(values: Sequence[float]) -> Array:
-    """Return logarithms, or shares of the mean magnitude if any value is not positive."""
-    array = np.asarray(values, dtype=float)
-    return np.log(array) if array.min() > 0 else array / (float(np.abs(array).mean()) or 1.0)
+def without_small(findings: Findings, pct: float) -> Findings:
+    """Leave out steps of less than `pct` percent; those from a level of 0 are never small."""
+
+    def large(change: LevelChange | None) -> bool:
+        return change is not None and (change.pct is None or abs(change.pct) >= pct)
+
+    return replace(
+        findings,
+        changes=tuple(change for change in findings.changes if large(change)),
+        candidate=findings.candidate if large(findings.candidate) else None,
+    )
 
 
-def _levels(values: Sequence[float], steps: Sequence[LevelStep]) -> tuple[LevelSegment, ...]:
-    edges = [0, *(step.at for step in steps), len(values)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """Values as logarithms, or as shares of `unit` if one is not positive.
+
+    `unit` is the mean magnitude.
+    """
+
+    array: Array
+    unit: float | None
+
+    @staticmethod
+    def of(values: Sequence[float]) -> _Scale:
+        array = np.asarray(values, dtype=float)
+        if array.min() > 0:
+            return _Scale(array=np.log(array), unit=None)
+        unit = float(np.abs(array).mean()) or 1.0
+        return _Scale(array=array / unit, unit=unit)
+
+    def value(self, level: float) -> float:
+        return math.exp(level) if self.unit is None else self.unit * level
+
+    def pct(self, before: float, effect: float) -> float | None:
+        if self.unit is None:
+            return _pct(effect)
+        if abs(before) <= SPREAD_FLOOR or before * (before + effect) < 0.0:
+            return None
+        return 100.0 * effect / abs(before)
+
+
+def _steps(values: Array, edges: Sequence[int]) -> list[LevelStep]:
+    """Find the steps in each stretch with the same modes."""
+    steps = []
+    for begin, end in itertools.pairwise(edges):
+        for step in find_steps(values[begin:end]):
+            places = {name: begin + getattr(step, name) for name in ("at", "first", "last")}
+            steps.append(replace(step, **places))
+    return steps
+
+
+def _cuts(edges: Sequence[int], steps: Sequence[LevelStep]) -> list[int]:
+    return sorted({*edges[1:-1], *(step.at for step in steps)})
+
+
+def _without_modes(values: Array, found: ModesFound) -> Array:
+    """Move the points of each mode to the middle of the modes of their stretch."""
+    moved = values.copy()
+    for begin, end in itertools.pairwise(found.edges):
+        if found.mixed(begin, end):
+            part, labels = moved[begin:end], found.labels[begin:end]
+            middle = float(np.median(part))
+            for mode in np.unique(labels):
+                part[labels == mode] += middle - float(np.median(part[labels == mode]))
+    return moved
+
+
+def _modes(values: Sequence[float], found: ModesFound, begin: int, end: int) -> tuple[Mode, ...]:
+    part, labels = np.asarray(values[begin:end]), found.labels[begin:end]
+    return tuple(
+        Mode(value=float(part[labels == mode].mean()), share=float(np.mean(labels == mode)))
+        for mode in np.unique(labels)
+    )
+
+
+def _mode_changes(values: Sequence[float], found: ModesFound) -> tuple[ModeChange, ...]:
+    edges = found.edges
+    return tuple(
+        ModeChange(
+            at=change.at,
+            first=change.first,
+            last=change.last,
+            before=_modes(values, found, edges[n], change.at),
+            after=_modes(values, found, change.at, edges[n + 2]),
+            p=change.p,
+        )
+        for n, change in enumerate(found.changes)
+    )
+
+
+def _levels(values: Sequence[float], cuts: Sequence[int]) -> tuple[LevelSegment, ...]:
+    edges = [0, *cuts, len(values)]
     return tuple(
         LevelSegment(first=a, last=b - 1, mean=math.fsum(values[a:b]) / (b - a))
         for a, b in itertools.pairwise(edges)
     )
 
 
-def _change(step: LevelStep, anchor: Findings | None) -> LevelChange:
+def _change(step: LevelStep, scale: _Scale, anchor: Findings | None) -> LevelChange:
     moved = anchor.changes if anchor is not None else ()
     return LevelChange(
         at=step.at,
         first=step.first,
         last=step.last,
-        pct=_pct(step.effect),
-        low_pct=_pct(step.low),
-        high_pct=_pct(step.high),
+        before=scale.value(step.before),
+        after=scale.value(step.before + step.effect),
+        pct=scale.pct(step.before, step.effect),
+        low_pct=scale.pct(step.before, step.low),
+        high_pct=scale.pct(step.before, step.high),
         p=step.p,
+        parts=step.parts,
         machine=any(
-            other.pct * step.effect > 0 and other.first <= step.last and step.first <= other.last
+            (other.after - other.before) * step.effect > 0
+            and other.first <= step.last
+            and step.first <= other.last
             for other in moved
         ),
     )
@@ -197,12 +303,12 @@ def _unpredicted(noise: StepNoise) -> float:
     return 2.0 * math.log(noise.sd) + math.log1p(-(noise.alike**2))
 
 
-def _about_levels(values: Array, steps: Sequence[LevelStep], creep: Creep | None) -> Array:
+def _about_levels(values: Array, cuts: Sequence[int], creep: Creep | None) -> Array:
     n = len(values)
     if creep is not None:
         line = np.linspace(0.0, math.log1p(creep.pct / 100.0), n)
         return np.asarray(values - line - np.median(values - line))
-    parts = np.split(values, [step.at for step in steps])
+    parts = np.split(values, cuts)
     return np.concatenate([part - np.median(part) for part in parts])
 
 
@@ -233,42 +339,6 @@ def _boots_spread(spreads: Sequence[TipSpread | None]) -> SpreadChange | None:
     known = [(at, spread) for at, spread in enumerate(spreads) if spread is not None]
     change = change_within([spread for _, spread in known])
     return replace(change, at=known[change.at][0]) if change is not None else None
-
-
-def _modes(values: Array) -> tuple[Modes | None, npt.NDArray[np.bool_]]:
-    """Return two modes and a mask of the points in the lower one.
-
-    The cut of the sorted points minimises the squares within both sides. The points must change
-    sides as often as by chance (Wald and Wolfowitz, Ann. Math. Stat. 11, 1940); with a step, they
-    do so once.
-    """
-    n, nowhere = len(values), np.zeros(len(values), dtype=bool)
-    ordered = np.sort(values)
-    least = max(3, math.ceil(MODE_LEAST_SHARE * n))
-    if n < FEWEST or n < 2 * least:
-        return None, nowhere
-    # Squares within both sides of each cut, from running sums about the mean
-    sums = np.cumsum(ordered - ordered.mean())[least - 1 : n - least]
-    sizes = np.arange(least, n - least + 1)
-    cut = int(sizes[np.argmax(sums**2 / sizes + sums**2 / (n - sizes))])
-    low, high = ordered[:cut], ordered[cut:]
-    within = math.sqrt((float(low.var()) * len(low) + float(high.var()) * len(high)) / n)
-    apart, lower = float(high.mean() - low.mean()), values < high[0]
-    turns = 1 + int(np.count_nonzero(lower[1:] != lower[:-1]))
-    expected = 1.0 + 2.0 * len(low) * len(high) / n
-    sd = math.sqrt(max((expected - 1.0) * (expected - 2.0) / (n - 1), 0.0))
-    if apart < MODES_SDS * max(within, SPREAD_FLOOR) or turns < expected - 2.0 * sd:
-        return None, nowhere
-    return Modes(apart_pct=_pct(apart), share=min(len(low), len(high)) / n), lower
-
-
-def _latest(values: Array) -> Latest | None:
-    before = values[-1 - SCREEN_TIPS : -1]
-    if len(before) < SCREEN_FEWEST_TIPS:
-        return None
-    expected = baseline(before)
-    last = float(values[-1])
-    return Latest(pct=_pct(last - expected.median), p=expected.p(last - expected.centre))
 
 
 def _pct(effect: float) -> float:

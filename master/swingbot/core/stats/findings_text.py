@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from swingbot.core.stats.findings import Findings
+from swingbot.core.stats.findings import Findings, LevelChange, Mode, ModeChange
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count
 
+Labels = Sequence[str] | Mapping[int, str]
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
-def tell(findings: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
+
+def tell(findings: Findings, x: Labels) -> list[str]:
     """Describe findings for a person; `x` labels at least the points that the text mentions."""
     lines = [
         f"{count(findings.points, 'point')}, noise {findings.noise_pct:.2g} % about the level"
         + (f", autocorrelation {findings.alike:.2f}" if findings.alike >= 0.2 else "")
     ]
+    lines += [_mode_change(change, x) for change in findings.mode_changes]
     for change in findings.changes:
-        between = (
-            "" if change.first == change.last else f" (95 %: {x[change.first]} .. {x[change.last]})"
-        )
         machine = "; the anchor moved too, so it is the machine" if change.machine else ""
-        lines.append(
-            f"step at {x[change.at]}{between}: {percent(change.pct)} %,"
-            f" 95 % interval {percent(change.low_pct)} .. {percent(change.high_pct)} %,"
-            f" p = {change.p:.1g}{machine}"
-        )
+        lines.append(f"step at {step_words(change, x)}{machine}")
+    if findings.candidate is not None:
+        words = step_words(findings.candidate, x)
+        lines.append(f"candidate at {words}; more points will decide")
     if findings.creep is not None:
         lines.append(
             f"creep: {percent(findings.creep.pct)} % from first to last, p = {findings.creep.p:.1g}"
@@ -37,29 +38,68 @@ def tell(findings: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
         )
     if findings.boots_spread is not None:
         lines.append(_boots_spread(findings, findings.boots_spread, x))
-    if findings.modes is not None:
+    if findings.modes is not None and not findings.mode_changes:
         lines.append(
-            f"two modes: {findings.modes.apart_pct:.2g} % apart,"
-            f" {100 * findings.modes.share:.0f} % of the points in the smaller one"
-        )
-    if findings.latest is not None:
-        lines.append(
-            f"last point: {percent(findings.latest.pct)} % from the median of those before it,"
-            f" p = {findings.latest.p:.2g}"
+            f"{_NUMBERS[len(findings.modes)]} modes: {_modes(findings.modes)} of the points"
         )
     if findings.anchor is not None:
         moved = findings.anchor.changes or findings.anchor.creep
         lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
         if moved:
             lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
-    if not (findings.changes or findings.creep):
+    if not (findings.changes or findings.creep or findings.mode_changes):
         lines.append("no step and no creep")
     return lines
 
 
-def _boots_spread(
-    findings: Findings, spread: SpreadChange, x: Sequence[str] | Mapping[int, str]
-) -> str:
+def step_words(change: LevelChange, x: Labels) -> str:
+    """Return place, size with its interval, and p of a step."""
+    size = step_size(change)
+    if change.low_pct is not None and change.high_pct is not None:
+        interval = f", 95 % interval {percent(change.low_pct)} .. {percent(change.high_pct)} %"
+    else:
+        interval = ""
+    if change.parts:
+        size = f"{size} in all, in more than one part"
+    return f"{_place(change, x)}: {size}{interval}, p = {change.p:.1g}"
+
+
+def _place(change: LevelChange | ModeChange, x: Labels) -> str:
+    place = x[change.at]
+    return (
+        place
+        if change.first == change.last
+        else f"{place}, one of {x[change.first]} .. {x[change.last]}"
+    )
+
+
+def step_size(change: LevelChange) -> str:
+    """Return `-10.00 %`, or `from 0 to 5` where a percentage has no meaning."""
+    if change.pct is not None:
+        return f"{percent(change.pct)} %"
+    return f"from {change.before:.5g} to {change.after:.5g}"
+
+
+def _mode_change(change: ModeChange, x: Labels) -> str:
+    before, after = change.before, change.after
+    shares = f"{_modes(before)} before; {_modes(after)} from there on"
+    if len(before) == len(after) == 2:
+        old, new = before[1].share, after[1].share
+        verb = "rose" if new > old else "fell"
+        what = f"the share of the upper mode {verb} from {100 * old:.0f} % to {100 * new:.0f} %"
+    else:
+        modes = "mode" if len(before) == 1 else "modes"
+        what = f"{_NUMBERS[len(before)]} {modes} became {_NUMBERS[len(after)]}"
+    return f"modes at {_place(change, x)}: {what} ({shares}), p = {change.p:.1g}"
+
+
+def _modes(modes: Sequence[Mode]) -> str:
+    if len(modes) == 1:
+        return f"{modes[0].value:.5g}"
+    return ", ".join(f"{mode.value:.5g} ({100 * mode.share:.0f} %)" for mode in modes)
+
+
+def _boots_spread(findings: Findings, spread: SpreadChange, x: Labels) -> str:
     moved = findings.creep is not None or any(
         change.first <= spread.at <= change.last for change in findings.changes
     )

@@ -135,10 +135,8 @@ def draw_history(values: Sequence[float], findings: Findings, *, width: int = 10
     for index, value in enumerate(values):
         cells[row(value)][column(index)] = "o"
     marks = [" "] * columns
-    for change in findings.changes:
-        marks[column(change.at)] = "^"
+    for at in [*(c.at for c in findings.changes), *(c.at for c in findings.mode_changes)]:
+        marks[column(at)] = "^"
     labels = {0: f"{high:.5g}", height - 1: f"{low:.5g}"}
     lines = [f"{labels.get(n, ''):>11} |{''.join(cells[n])}".rstrip() for n in range(height)]
-    return "\n".join(
-        [*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if findings.changes else [])]
-    )
+    return "\n".join([*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if "^" in marks else [])])

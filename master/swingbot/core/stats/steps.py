@@ -14,23 +14,31 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.thresholds import (
+    CANDIDATE_P,
     HISTORY_EFFICIENCY,
     INTERVAL_ALPHA,
     SPREAD_FLOOR,
     STEP_FEWEST,
+    STEP_FEWEST_INSIDE,
     STEP_P,
     STEP_TOGETHER_P,
 )
 
+Places = npt.NDArray[np.intp]
 MOST_STEPS: Final = 50
 # Outliers are clipped at this many spreads from the median of the five points around them.
 _CUT: Final = 2.5
 _MOST_ALIKE: Final = 0.9
 _AHEAD: Final = 3
+# Points at the end that a candidate may have, and the spreads from both levels of a point between
+# two changes
+_LAST: Final = 10
+_OFF: Final = 5.0
 # Levels that the place of a step counts for in the bias of the autocorrelation. Smaller: more false
 # steps where neighbours are alike; larger: small steps are missed.
 _PLACE: Final = 2
@@ -45,6 +53,8 @@ class LevelStep:
     at: int  # index of the first point of the new level
     first: int  # with 95 % the new level begins between these two points (inclusive)
     last: int
+    parts: bool  # points between `first` and `last` fit neither level: more than one change
+    before: float  # the level before it
     effect: float
     low: float  # 95 % interval of the effect
     high: float
@@ -64,32 +74,59 @@ class StepNoise:
 class _Scan:
     """The best place for a step in a stretch.
 
-    `t` and `effects` are for all places, starting at `begin`.
+    `t` is for all places, starting at `begin`.
     """
 
     at: int
     p: float
     t: Array
-    effects: Array
+    effect: float  # at the best place
     begin: int
 
 
-def find_steps(values: Array) -> tuple[list[LevelStep], StepNoise]:
-    """Return the steps of a history (oldest first), in order, and the noise about its levels.
+def find_steps(values: Array) -> list[LevelStep]:
+    """Return the steps of a history (oldest first), in order.
 
     There are no steps in fewer than two levels of `STEP_FEWEST` points.
     """
     quiet = _without_wild(values)
     cuts = _split(quiet)
     noise = noise_about(quiet, cuts)
-    # The autocorrelation is known only to +-1/sqrt(n); an interval that ignores this is too narrow.
-    wary = replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(len(values)), _MOST_ALIKE))
     edges = [0, *cuts, len(values)]
-    stretches = [(edges[n - 1], edges[n + 1]) for n in range(1, len(edges) - 1)]
     return [
-        _step(_scan(quiet, stretch, noise), _scan(quiet, stretch, wary), noise.df)
-        for stretch in stretches
-    ], noise
+        _step(values, quiet, (edges[n - 1], edges[n + 1]), noise) for n in range(1, len(edges) - 1)
+    ]
+
+
+def noise_without_wild(values: Array, cuts: Sequence[int]) -> StepNoise:
+    """Return the noise about the levels between the cuts, without wild points."""
+    return noise_about(_without_wild(values), cuts)
+
+
+def candidate_step(values: Array, steps: Sequence[LevelStep]) -> LevelStep | None:
+    """Return a level that may have begun in the last `_LAST` points but is not a step yet.
+
+    It may be a single point.
+    """
+    begin, n = steps[-1].last if steps else 0, len(values)
+    most = min(_LAST, n - begin - STEP_FEWEST_INSIDE)
+    if most < 1:
+        return None
+    points = np.concatenate([_without_wild(values)[:-most], values[-most:]])
+    cuts = [step.at for step in steps]
+    noise = replace(noise_about(points, cuts), alike=0.0)
+    for _ in range(2):
+        t = _scan(points, (begin, n), noise, fewest=1).t[-most:]
+        at = n - most + int(np.argmax(np.abs(t)))
+        noise = noise_about(points, [*cuts, at])
+    effect = float(points[at:].mean() - points[begin:at].mean())
+    # The ends of a history overlap: ten of them count as ln 10 tests, as simulated.
+    p = _p_of_difference(effect, at - begin, n - at, noise, n) * max(1.0, math.log(most))
+    if p >= CANDIDATE_P:
+        return None
+    wary = _wary(noise, n)
+    places = n - most + likely(0.5 * _scan(points, (begin, n), wary, fewest=1).t[-most:] ** 2)
+    return replace(_anywhere(points, (begin, n), places, at, wary), p=p)
 
 
 def _split(values: Array) -> list[int]:
@@ -108,9 +145,12 @@ def _split(values: Array) -> list[int]:
         for stretch in itertools.pairwise(edges):
             if stretch[1] - stretch[0] < 2 * STEP_FEWEST:
                 continue
-            at = _scan(values, stretch, noise_about(values, together)).at
-            scan = _scan(values, stretch, noise_about(values, sorted([*together, at])))
-            places.append((scan.p, scan.at))
+            before = noise_about(values, together)
+            # The step itself looks like autocorrelation, which hides a short new level.
+            for noise in (before, replace(before, alike=0.0)):
+                at = _scan(values, stretch, noise).at
+                scan = _scan(values, stretch, noise_about(values, sorted([*together, at])))
+                places.append((scan.p, scan.at))
         if not places:
             break
         tried.append(min(places)[1])
@@ -122,7 +162,11 @@ def _split(values: Array) -> list[int]:
 
 
 def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
-    """Return the cuts that remain steps given the others, each moved to its best place."""
+    """Return the cuts that remain steps given the others, each moved to its best place.
+
+    Two points between steps up and down, or down and up, are wild points and not a level, and two
+    that differ are not one level.
+    """
     while cuts:
         noise, edges = noise_about(values, cuts), [0, *cuts, len(values)]
         scans = [
@@ -130,15 +174,31 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
         ]
         weakest = max(range(len(scans)), key=lambda n: scans[n].p)
         if scans[weakest].p < limit:
-            return sorted({scan.at for scan in scans})
+            odd = [
+                max(pair, key=lambda n: scans[n].p)
+                for pair in itertools.pairwise(range(len(scans)))
+                if _odd(values, scans[pair[0]], scans[pair[1]], noise.sd)
+            ]
+            if not odd:
+                return sorted({scan.at for scan in scans})
+            weakest = odd[0]
         cuts = cuts[:weakest] + cuts[weakest + 1 :]
     return cuts
 
 
-def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
+def _odd(values: Array, up: _Scan, down: _Scan, sd: float) -> bool:
+    points = values[min(up.at, down.at) : max(up.at, down.at)]
+    if len(points) >= STEP_FEWEST_INSIDE:
+        return False
+    return up.effect * down.effect < 0 or bool(np.ptp(points) > _OFF * sd)
+
+
+def _scan(
+    values: Array, stretch: tuple[int, int], noise: StepNoise, fewest: int = STEP_FEWEST
+) -> _Scan:
     begin, end = stretch
     n = end - begin
-    cuts = np.arange(STEP_FEWEST, n - STEP_FEWEST + 1)
+    cuts = np.arange(fewest, n - fewest + 1)
     places: Array = cuts.astype(float)
     sums = np.cumsum(values[begin:end])
     left, right = sums[cuts - 1] / places, (sums[-1] - sums[cuts - 1]) / (n - places)
@@ -150,7 +210,13 @@ def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
     )
     # Adjacent places are almost one test: a scan of n places counts as 3 ln n tests.
     p = min(1.0, p_here * max(1.0, 3.0 * math.log(n)))
-    return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
+    return _Scan(
+        at=begin + int(cuts[best]),
+        p=p,
+        t=t,
+        effect=float(effects[best]),
+        begin=begin + fewest,
+    )
 
 
 def _p_of_difference(
@@ -171,24 +237,86 @@ def _p_of_difference(
     return p
 
 
-def _step(scan: _Scan, wary: _Scan, df: float) -> LevelStep:
-    best = scan.at - scan.begin
-    # Likelihood of each place with the levels integrated out: half of t squared
-    weights = np.exp(0.5 * (wary.t**2 - np.max(wary.t**2)))
+def _step(values: Array, quiet: Array, stretch: tuple[int, int], noise: StepNoise) -> LevelStep:
+    wary, scan = _wary(noise, len(values)), _scan(quiet, stretch, noise)
+    places = likely(0.5 * _scan(quiet, stretch, wary).t ** 2) + scan.begin
+    old, new = _ends(values, stretch, scan.at, noise.sd)
+    if new > old:
+        step = _difference(quiet, (stretch[0], old, new, stretch[1]), wary)
+        places = np.array([*places, old, new])
+    else:
+        step = _anywhere(quiet, stretch, places, scan.at, wary)
+    return replace(step, at=scan.at, first=int(min(places)), last=int(max(places)), p=scan.p)
+
+
+def _anywhere(
+    values: Array, stretch: tuple[int, int], places: Places, best: int, noise: StepNoise
+) -> LevelStep:
+    """Return the step at the best place, with an interval that covers those at all likely places.
+
+    Of several places the best is the one where chance makes the step largest.
+    """
+    begin, end = stretch
+    steps = [_difference(values, (begin, at, at, end), noise) for at in {best, *places}]
+    return replace(
+        _difference(values, (begin, best, best, end), noise),
+        low=min(step.low for step in steps),
+        high=max(step.high for step in steps),
+        first=int(min(places)),
+        last=int(max(places)),
+    )
+
+
+def _wary(noise: StepNoise, points: int) -> StepNoise:
+    """Return the noise with the largest likely autocorrelation, which is known to +-1/sqrt(n): an
+    interval that ignores this is too narrow."""
+    return replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(points), _MOST_ALIKE))
+
+
+def likely(log_likelihood: Array) -> Places:
+    """Return the smallest set of places that has 95 % of the likelihood.
+
+    That of a step is exp(t^2 / 2), with the levels integrated out.
+    """
+    weights = np.exp(log_likelihood - np.max(log_likelihood))
     order = np.argsort(-weights)
     enough = int(np.searchsorted(np.cumsum(weights[order]) / weights.sum(), 1.0 - INTERVAL_ALPHA))
-    likely = order[: enough + 1]
-    effect = float(scan.effects[best])
-    half = float(-stdtrit(df, INTERVAL_ALPHA / 2)) * abs(effect / (float(wary.t[best]) or 1.0))
+    return order[: enough + 1]
+
+
+def _difference(values: Array, edges: tuple[int, int, int, int], noise: StepNoise) -> LevelStep:
+    """Return the step from the points of the first two edges to those of the last two."""
+    begin, old, new, end = edges
+    before, after = values[begin:old], values[new:end]
+    effect = float(after.mean() - before.mean())
+    variance = float(_of_mean(np.array([len(before), len(after)], dtype=float), noise).sum())
+    half = float(-stdtrit(noise.df, INTERVAL_ALPHA / 2)) * noise.sd * math.sqrt(variance)
     return LevelStep(
-        at=scan.at,
-        first=scan.begin + int(likely.min()),
-        last=scan.begin + int(likely.max()),
+        at=new,
+        first=old,
+        last=new,
+        parts=new > old,
+        before=float(before.mean()),
         effect=effect,
         low=effect - half,
         high=effect + half,
-        p=scan.p,
+        p=1.0,
     )
+
+
+def _ends(values: Array, stretch: tuple[int, int], at: int, sd: float) -> tuple[int, int]:
+    """Return the end of the old level and the beginning of the new one: the points in between fit
+    neither, because two changes follow each other closely. One point beyond both is a wild one."""
+    begin, end = stretch
+    levels = np.median(values[begin:at]), np.median(values[at:end])
+    off = np.min([np.abs(values - level) for level in levels], axis=0) > _OFF * sd
+    old, new = at, at
+    while old - begin > STEP_FEWEST and off[old - 1]:
+        old -= 1
+    while end - new > STEP_FEWEST and off[new]:
+        new += 1
+    between = new - old > 1 or min(levels) < values[old] < max(levels)
+    return (old, new) if between else (at, at)
 
 
 def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from swingbot.core.stats.findings import Findings, LevelChange
+from swingbot.core.stats.findings_text import step_size, step_words
 
 from . import svg
 
@@ -41,7 +42,13 @@ def findings_plot(
             svg.line(x(level.first - 0.4), height, x(level.last + 0.4), height, "head mean")
         )
     for change in findings.changes:
-        parts += _step(change, labels[change.at], x, bottom)
+        parts += _step(change, labels, x, bottom)
+    for shares in findings.mode_changes:
+        at = x(shares.at - 0.5)
+        parts += [
+            svg.line(at, _TOP, at, bottom, "level third"),
+            svg.text(at, _TOP - 6, "modes", "small", "middle"),
+        ]
     return svg.document(_WIDTH, _HEIGHT, title, parts)
 
 
@@ -59,17 +66,24 @@ def _point(label: str, x: float, y: float, value: float) -> str:
     return svg.element("g", words, svg.disc(x, y, 2.5, "base boot"))
 
 
-def _step(change: LevelChange, label: str, x: svg.AxisScale, bottom: float) -> list[str]:
-    at = x(change.at - 0.5)
-    words = (
-        f"{label[:80]}: {change.pct:+.3g} %, 95 % interval {change.low_pct:+.3g} .."
-        f" {change.high_pct:+.3g} %"
-    )
+def _step(change: LevelChange, labels: Sequence[str], x: svg.AxisScale, bottom: float) -> list[str]:
+    """A line at the likeliest place; one for each end where the place is a range."""
+    ends = sorted({change.first, change.at, change.last})
+    words = step_words(change, [label[:80] for label in labels])
     return [
         svg.element(
             "g",
             svg.element("title", escape(words)),
-            svg.line(at, _TOP, at, bottom, "level third"),
+            *(
+                svg.line(
+                    x(at - 0.5),
+                    _TOP,
+                    x(at - 0.5),
+                    bottom,
+                    "level third" if at == change.at else "grid",
+                )
+                for at in ends
+            ),
         ),
-        svg.text(at, _TOP - 6, f"{change.pct:+.2g} %", "small", "middle"),
+        svg.text(x(change.at - 0.5), _TOP - 6, step_size(change), "small", "middle"),
     ]
