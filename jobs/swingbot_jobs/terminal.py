@@ -7,6 +7,7 @@ that `shown` puts in place of stdout and stderr, so that no command has to escap
 from __future__ import annotations
 
 import codecs
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,3 +112,8 @@ def print_as_is(text: str) -> None:
         sys.stdout.flush()
     else:
         click.echo(text, nl=False)
+
+
+def say_json(document: Any) -> None:
+    """Print a document for programs."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from swingbot.app.cli import main
-from swingbot.app.keep.progress import amount, duration
+from swingbot.app.keep.progress import amount
 from swingbot.app.settings import load
 from swingbot.app.supervision import supervisor_config
 from swingbot_jobs.testbox.file import load_file
@@ -53,17 +53,11 @@ def test_no_log_of_the_supervisor_grows_without_end() -> None:
     assert "logfile_maxbytes=5MB" in config.splitlines()
 
 
-def test_amounts_and_durations_are_said_as_people_say_them() -> None:
+def test_amounts_are_said_as_people_say_them() -> None:
     assert [amount(size) for size in (0, 1023, 1024, 5 << 20, 3 << 40)] == [
         "0 B",
         "1023 B",
         "1.0 KiB",
         "5.0 MiB",
         "3.0 TiB",
-    ]
-    assert [duration(seconds) for seconds in (0.4, 119, 121, 8000)] == [
-        "0 s",
-        "119 s",
-        "2 min",
-        "2.2 h",
     ]

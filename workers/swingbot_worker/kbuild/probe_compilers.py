@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from swingbot_jobs.contract.compiler import (
     programs,
     to_announcement,
 )
+from swingbot_jobs.terminal import say_json
 from swingbot_worker import process
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
@@ -75,7 +75,7 @@ def command(as_json: bool) -> None:
     """
     compilers = probe()
     if as_json:
-        click.echo(json.dumps(to_announcement(compilers), indent=2))
+        say_json(to_announcement(compilers))
     else:
         for one in compilers:
             click.echo(

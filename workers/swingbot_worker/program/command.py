@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +9,7 @@ from typing import NoReturn
 import click
 
 from swingbot_jobs import codec
+from swingbot_jobs.terminal import say_json
 from swingbot_worker import InfraError
 from swingbot_worker.program.listing import JobNeeds, job_needs
 from swingbot_worker.site import from_environment
@@ -61,7 +61,7 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
     except OSError as error:
         _end(2, f"{error.filename or 'The build'}: {error.strerror}; nothing was changed.")
     if as_json:
-        click.echo(json.dumps(codec.plain(built), indent=2))
+        say_json(codec.plain(built))
     else:
         count = len(built.binaries)
         click.echo(f"{built.version}: {count} binaries in {built.directory}, built {built.walls}")
@@ -79,7 +79,7 @@ def list_programs(as_json: bool) -> None:
     except InfraError as error:
         _end(2, str(error))
     if as_json:
-        click.echo(json.dumps({"jobs": [job.to_json() for job in jobs]}, indent=2))
+        say_json({"jobs": [job.to_json() for job in jobs]})
     else:
         click.echo("\n".join(_lines(jobs)))
     sys.exit(0 if all(job.runs for job in jobs) else 1)

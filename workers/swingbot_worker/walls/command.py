@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
 from swingbot_jobs import codec
+from swingbot_jobs.terminal import say_json
 from swingbot_worker import InfraError
 from swingbot_worker.walls.limits import MIB, limits_of
 from swingbot_worker.walls.probe import missing, probe
@@ -51,7 +51,7 @@ def command(as_json: bool) -> None:
         },
     }
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        say_json(facts)
     else:
         for wall in result.walls:
             click.echo(f"{'stands' if wall.stands else 'MISSING':<8} {wall.name:<10} {wall.why}")

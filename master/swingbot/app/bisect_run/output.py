@@ -9,9 +9,8 @@ from swingbot.app.bisect_run.bisector import Bisector, LinearRange, ProgressEven
 from swingbot.app.bisect_run.journal import BootResult
 from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
-from swingbot.app.commands.text import number, seconds
 from swingbot.core.bisect.posterior.belief import belief
-from swingbot.core.text.numbers import two_digits
+from swingbot.core.text.numbers import duration, short, two_digits
 
 _BAR = 20
 _SHOWN = 3  # most likely commits in a progress line
@@ -45,13 +44,13 @@ def _place(part: LinearRange, sha: str) -> str:
 
 
 def _boot_text(boot: BootResult) -> str:
-    took = f"in {boot.seconds:.3g} s" if boot.seconds < 60 else f"in {seconds(boot.seconds)}"
+    took = f"in {boot.seconds:.3g} s" if boot.seconds < 60 else f"in {duration(boot.seconds)}"
     if not boot.values:
         return f"no value: {boot.untestable or boot.failed}, {took}"
-    shown = " ".join(number(v) for v in boot.values[:6]) + (
+    shown = " ".join(short(v) for v in boot.values[:6]) + (
         f" ... {len(boot.values)} runs" if len(boot.values) > 6 else ""
     )
-    mean = f", mean {number(sum(boot.values) / len(boot.values))}" if len(boot.values) > 1 else ""
+    mean = f", mean {short(sum(boot.values) / len(boot.values))}" if len(boot.values) > 1 else ""
     return f"{shown}{mean}, {took}"
 
 
@@ -67,7 +66,7 @@ def _belief(part: LinearRange, bisector: Bisector) -> str:
         if c.probability >= 0.005
     )
     remaining = max(1.0, boots_left(known, state.noise, policy))
-    eta = seconds(remaining * (bisector.boot_seconds() or 0.0) / bisector.lab.command.jobs)
+    eta = duration(remaining * (bisector.boot_seconds() or 0.0) / bisector.lab.command.jobs)
     return (
         f"change {known.change_pct:+.2g} %, none {two_digits(100 * known.p_none)} %; {bars}; about"
         f" {remaining:.0f} boots, {eta} left"
@@ -148,7 +147,7 @@ def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
     lines.append(
         f"cost         {facts['boots']} boots of {facts['builds']} commits"
         + (f" ({lost})" if lost else "")
-        + f", {seconds(facts['seconds'])}"
+        + f", {duration(facts['seconds'])}"
     )
     lines.append(f"journal      {facts['journal']}")
     if before := facts["answered_before"]:

@@ -27,9 +27,9 @@ from swingbot.app.bisect_run.commit_range import CommitRange, make_range
 from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
 from swingbot.app.bisect_run.repository import Repository
-from swingbot.app.commands.context import say_json
 from swingbot.core.bisect.tell.journal import ENGINE
 from swingbot.core.bisect.thresholds import Policy
+from swingbot_jobs.terminal import say_json
 
 # Old boots are invalid if one of these differs.
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")

@@ -7,7 +7,7 @@ import secrets
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.commands.reports import whoami
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import PURPOSES, Role
@@ -16,6 +16,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
 from swingbot_db import read
 from swingbot_db.store import transactions
+from swingbot_jobs.terminal import say_json
 
 
 @click.group()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot_db import read
+from swingbot_jobs.terminal import say_json
 
 
 @click.command(epilog="Example:  swingbot compilers --json")

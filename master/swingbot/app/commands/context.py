@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
@@ -98,10 +97,6 @@ def guarded(run: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(status) from None
 
     return wrapper
-
-
-def say_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:

@@ -7,8 +7,9 @@ from dataclasses import asdict
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import as_json, guarded, say_json
+from swingbot.app.commands.context import as_json, guarded
 from swingbot_jobs.contract.facts import checklist, known
+from swingbot_jobs.terminal import say_json
 
 
 @click.command("facts")

@@ -11,9 +11,10 @@ from swingbot.adapters import worker_secrets
 from swingbot.app import buildmaster, database
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import connect
+from swingbot_jobs.terminal import say_json
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 

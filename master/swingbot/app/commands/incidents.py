@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.commands.steer import person
 from swingbot.core.incident.decide import Act
 from swingbot.core.model import ids
 from swingbot.service.incident import keep as keep
 from swingbot_db import read
+from swingbot_jobs.terminal import say_json
 
 reason_option = click.option(
     "--reason",

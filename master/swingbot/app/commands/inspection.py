@@ -14,7 +14,6 @@ from swingbot.app.commands.context import (
     guarded,
     pass_session,
     read_overrides,
-    say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
@@ -25,6 +24,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 from swingbot_db import read
 from swingbot_db.probe import ANSWER_SECONDS
+from swingbot_jobs.terminal import say_json
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (

@@ -15,7 +15,6 @@ from swingbot.app.commands.context import (
     job_path,
     pass_session,
     read_overrides,
-    say_json,
     shipped_jobs,
 )
 from swingbot.core.raw.result_root import TOP, path_params, segment
@@ -27,6 +26,7 @@ from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.lint import LintFinding, LintResult, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.language.values import NominalTestbox
+from swingbot_jobs.terminal import say_json
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 

@@ -11,12 +11,13 @@ from typing import ParamSpec, TypeVar
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
 from swingbot.core.keep.manifest import BadBackup
 from swingbot.core.keep.retention import ClassTotal
 from swingbot.core.text.numbers import count
+from swingbot_jobs.terminal import say_json
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands.context import CommandContext, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, guarded, pass_session
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_file
+from swingbot_jobs.terminal import say_json
 
 
 @click.command("parse")

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.core.model import ids
 from swingbot.core.model.documents import Gate
 from swingbot.core.proof.gates import GATES, spoken
 from swingbot_db import read
+from swingbot_jobs.terminal import say_json
 
 gate_option = click.option(
     "--gate",

@@ -11,12 +11,13 @@ import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.raw_export import Export
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
 from swingbot.service.result.reparse import Reparsed
 from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.terminal import say_json
 
 _SAY_SECONDS: Final = 2.0
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.service.report.address import addressed, would_go_to
 from swingbot.service.watch.trees import known_tree
+from swingbot_jobs.terminal import say_json
 
 
 @click.command()

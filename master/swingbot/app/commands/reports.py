@@ -12,14 +12,14 @@ import click
 
 from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.service.report.decide import decide, switch_mail
 from swingbot.service.report.readdress import readdress
 from swingbot_db import read
 from swingbot_db.store import transactions
-from swingbot_jobs.terminal import print_as_is
+from swingbot_jobs.terminal import print_as_is, say_json
 
 
 @click.command()

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
 from swingbot.core.reproduce import boot_ids, members
+from swingbot_jobs.terminal import say_json
 
 
 @click.command()

@@ -18,13 +18,14 @@ from swingbot.app.commands.context import (
     pass_session,
     read_jobs,
     read_overrides,
-    say_json,
 )
 from swingbot.core.model import ids
+from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
 from swingbot.service.report.table_sheet import sheet_of
 from swingbot.service.table.cancel import cancel_table
 from swingbot_db import read
+from swingbot_jobs.terminal import say_json
 
 _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
@@ -310,10 +311,10 @@ def _poll(
             return facts
         line = progress(facts)
         if line != printed:
-            click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
+            click.echo(f"[{duration(time.monotonic() - began)}] {line}", err=True)
             printed = line
         if timeout is not None and time.monotonic() - began > timeout:
-            raise TimeoutError(late(facts, text.seconds(timeout)))
+            raise TimeoutError(late(facts, duration(timeout)))
         time.sleep(_POLL_SECONDS)
 
 

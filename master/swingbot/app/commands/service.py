@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from swingbot.app.commands import settings_page, text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.database import owner_url
 from swingbot.app.settings import GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
 from swingbot_jobs.lazy_group import Place, lazily
+from swingbot_jobs.terminal import say_json
 
 
 @click.command()

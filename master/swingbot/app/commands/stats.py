@@ -11,7 +11,7 @@ import click
 
 from swingbot.app import limits
 from swingbot.app.commands import text
-from swingbot.app.commands.context import as_json, guarded, say_json
+from swingbot.app.commands.context import as_json, guarded
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.findings import look, without_small
@@ -29,10 +29,11 @@ from swingbot.core.stats.parse import (
     parse_perf,
 )
 from swingbot.core.stats.rules import CLASSES, rule_for
-from swingbot.core.text.numbers import count, levels
+from swingbot.core.text.numbers import count, levels, short
 from swingbot.service.ports import RequestError
 from swingbot.web.plots.findings_plot import findings_plot
 from swingbot_jobs import codec
+from swingbot_jobs.terminal import say_json
 
 
 @click.group()
@@ -361,11 +362,9 @@ def _headline(row: ComparisonRow) -> str:
 
 def _side(side: Side) -> str:
     within = (
-        f", +- {text.number(side.stddev_within)} within boots"
-        if side.stddev_within is not None
-        else ""
+        f", +- {short(side.stddev_within)} within boots" if side.stddev_within is not None else ""
     )
-    between = f" +- {text.number(side.stddev)} between boots" if side.stddev is not None else ""
+    between = f" +- {short(side.stddev)} between boots" if side.stddev is not None else ""
     return f"{between}{within} ({count(side.boots, 'boot')}, {count(side.runs, 'run')})"
 
 

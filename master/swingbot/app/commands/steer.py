@@ -13,7 +13,7 @@ import click
 
 from swingbot.app import limits
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.core.bisect.tell import explain_text, journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
@@ -21,6 +21,7 @@ from swingbot.service.bisect import steer as steering
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 from swingbot_jobs import codec
+from swingbot_jobs.terminal import say_json
 
 why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the log.")
 undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")

@@ -15,7 +15,6 @@ from swingbot.app.commands.context import (
     pass_session,
     read_jobs,
     read_overrides,
-    say_json,
 )
 from swingbot.app.commands.cost import confirm, cost_lines
 from swingbot.app.commands.requests import (
@@ -34,6 +33,7 @@ from swingbot.service.table.extend import Extension, ExtensionRequest, plan_exte
 from swingbot.service.table.extend import extend as extend_it
 from swingbot.service.table.plan import TablePlan, plan_table, request_table
 from swingbot.service.table.request import TableRequest
+from swingbot_jobs.terminal import say_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 

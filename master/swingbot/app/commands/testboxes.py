@@ -8,11 +8,13 @@ import click
 
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
+from swingbot.core.text.numbers import duration
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
+from swingbot_jobs.terminal import say_json
 
 reason_option = click.option(
     "--reason", default="by hand", show_default=True, help="Reason; shown with the testbox."
@@ -128,10 +130,10 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
 def _time_use(use: dict[str, Any] | None) -> str:
     if use is None:
         return "no boot yet"
-    parts = ", ".join(f"{words} {text.seconds(use[part])}" for part, words in TIME_USES.items())
+    parts = ", ".join(f"{words} {duration(use[part])}" for part, words in TIME_USES.items())
     overhead = use["overhead"]
     adds = f" (the service adds {100 * (overhead - 1):.0f} % to its boots)" if overhead else ""
-    return f"{text.seconds(use['seconds'])} since {use['since']}: {parts}{adds}"
+    return f"{duration(use['seconds'])} since {use['since']}: {parts}{adds}"
 
 
 def _members(nodes: dict[str, str]) -> str:

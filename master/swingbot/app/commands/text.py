@@ -11,6 +11,7 @@ from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import Sheet
+from swingbot.core.text.numbers import duration
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text
 
@@ -45,25 +46,7 @@ def left(facts: Facts) -> str:
     if facts.get("waits"):
         return "waits for a testbox"
     eta = facts.get("eta_seconds")
-    return "time left unknown" if eta is None else f"about {seconds(round(eta, -1))} left"
-
-
-def seconds(value: float | None) -> str:
-    """Format a duration: 45 s, 3 min 20 s, 2 h 5 min."""
-    if value is None:
-        return "unknown"
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    return "time left unknown" if eta is None else f"about {duration(round(eta, -1))} left"
 
 
 def change(row: ComparisonRow) -> str:

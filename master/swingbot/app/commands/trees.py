@@ -16,7 +16,6 @@ from swingbot.app.commands.context import (
     guarded,
     pass_session,
     read_jobs,
-    say_json,
 )
 from swingbot.core.plan.branch_patches import tally
 from swingbot.service.ports import RequestError
@@ -31,6 +30,7 @@ from swingbot_db import read
 from swingbot_jobs import codec
 from swingbot_jobs.contract.trust import LEVELS, Trust
 from swingbot_jobs.printable import printable
+from swingbot_jobs.terminal import say_json
 
 
 @click.group()

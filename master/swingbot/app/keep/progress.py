@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from swingbot.core.text.numbers import duration
+
 EVERY_SECONDS: Final = 2.0
 _ENOUGH: Final = 0.05  # fraction of the bytes before an estimate is meaningful
 
@@ -17,16 +19,6 @@ def amount(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
-
-
-def duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
 
 
 class CopyProgress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 _LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed with an exponent
 
@@ -140,3 +141,26 @@ def sure(probability: float) -> str:
 def count(number: int, noun: str) -> str:
     """Format a count with its noun: 1 boot, 2 boots."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+_UNITS: Final = (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
+
+
+def short(value: float | None) -> str:
+    """Format a value for a line of text: 12.35, 1234.5; "-" if there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def duration(seconds: float | None, none: str = "unknown") -> str:
+    """Format a duration with two units at most: 0.25 s, 1 min 15 s, 2 h 5 min, 1 d 1 h."""
+    if seconds is None:
+        return none
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    total = round(seconds)
+    for unit, length, smaller, part in _UNITS:
+        if total >= length:
+            return f"{total // length} {unit} {total % length // part} {smaller}"
+    return f"{total} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -12,7 +13,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
-from swingbot.core.text.numbers import times_the_spread
+from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot.core.text.plain import cut
 from swingbot_jobs import codec
 
@@ -88,24 +89,6 @@ def probability(value: float | None) -> str:
     return "< 0.1\u00a0%" if value < 0.0005 else f"{100 * value:.1f}\u00a0%"
 
 
-def duration(seconds: float | None) -> str:
-    """`75` is `1 min 15 s`; two units at most."""
-    if seconds is None:
-        return MISSING
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s" if total < 600 else f"{total // 60} min"
-    return (
-        f"{total // 3600} h {total % 3600 // 60} min"
-        if total < 86400
-        else f"{total // 86400} d {total % 86400 // 3600} h"
-    )
-
-
 def when(moment: str | None) -> str:
     """`2026-03-02T09:00:00Z` as `2026-03-02 09:00:00`; pages use UTC."""
     return moment.replace("T", " ").removesuffix("Z") if moment else MISSING
@@ -175,7 +158,7 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "history_lines": history_lines,
     "swing_change": swing_change,
     "probability": probability,
-    "duration": duration,
+    "duration": partial(duration, none=MISSING),
     "when": when,
     "ago": ago,
     "bytes": size,
