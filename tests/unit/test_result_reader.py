@@ -70,7 +70,7 @@ def test_the_child_returns_what_the_parsers_say(reader: ChildResultReader) -> No
 MEASURED_HERE = """
 import json, resource, sys
 from pathlib import Path
-from swingbot.adapters.result_child import peak_bytes
+from swingbot.adapters.reader_child import peak_bytes
 from swingbot.adapters.result_reader import ChildResultReader
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob

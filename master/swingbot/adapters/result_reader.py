@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final, get_args
 
 from swingbot.adapters import limits, process, progress
-from swingbot.adapters.result_child import LENGTH, MIB, READY, receive
+from swingbot.adapters.reader_child import LENGTH, MIB, READY, receive
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -97,7 +97,7 @@ class ChildResultReader:
             self.close()
             self._connection, far = socket.socketpair()
             with far:
-                argv = [sys.executable, "-B", "-P", "-m", "swingbot.adapters.result_child"]
+                argv = [sys.executable, "-B", "-P", "-m", "swingbot.adapters.reader_child"]
                 limits = [str(self._memory), str(math.ceil(self._seconds))]
                 paths = os.pathsep.join(filter(None, sys.path))
                 self._child = process.Child(

@@ -1,4 +1,4 @@
-"""`python -m swingbot.adapters.result_child PROGRAMS MEMORY SECONDS`: the child of result_reader.
+"""`python -m swingbot.adapters.reader_child PROGRAMS MEMORY SECONDS`: the child of result_reader.
 
 It starts fast because it imports nothing but the parsers.
 
