@@ -120,7 +120,7 @@ def test_an_answer_that_is_too_long_is_refused_and_the_next_one_is_read(
     job = UnitJob(name=JOB.name, program="many", params={}, runs=40)
     with many_values() as programs:
         greedy = ChildResultReader(programs)
-        with pytest.raises(Unreadable, match="more than 16 MiB of samples"):
+        with pytest.raises(Unreadable, match="more than 16 MiB was read"):
             greedy.parse(archive(*[{"rc": "0"}] * 40), [job], None)
         few = greedy.parse(archive({"rc": "0"}), [job], None)
         greedy.close()

@@ -1,9 +1,7 @@
-"""`python -m swingbot.adapters.reader_child PROGRAMS MEMORY SECONDS`: the child of result_reader.
+"""A child process that reads what is not trusted, with limits of memory and processor time.
 
-It starts fast because it imports nothing but the parsers.
-
-Its standard input is a socket. Each request is a length with the descriptor of an archive, then
-JSON; each answer is a length, then JSON.
+Its standard input is a socket. Each request is a length with the descriptor of a file, then JSON;
+each answer is a length, then JSON. `limited_reader` is the other side.
 """
 
 from __future__ import annotations
@@ -13,16 +11,9 @@ import os
 import resource
 import socket
 import struct
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-from swingbot.adapters import limits
-from swingbot_jobs import codec
-from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Program, load_programs
-from swingbot_jobs.reading.parse import parse_results
-from swingbot_jobs.reading.result import ParsedRun
+from typing import IO, Any, Final
 
 MIB: Final = 1 << 20
 LENGTH: Final = struct.Struct(">Q")
@@ -31,9 +22,16 @@ READY: Final = b"\n"
 _GROWN_BYTES: Final = 256 * MIB
 
 
-def main(arguments: list[str]) -> None:
-    """Answer requests until the other side closes the socket."""
-    programs, memory, seconds = load_programs(Path(arguments[0])), *map(int, arguments[1:])
+Answer = Callable[[dict[str, Any], IO[bytes]], dict[str, Any]]
+"""Reads the file of a request; must not depend on the requests before it."""
+
+
+def serve(answer: Answer, memory: int, seconds: int, answer_bytes: int) -> None:
+    """Answer requests until the other side closes the socket.
+
+    `memory` is in bytes beyond what is in use, `seconds` are of processor time and for each
+    request. After an answer of more than `answer_bytes`, of which only the length is sent, it ends.
+    """
     _limit(memory)
     connection = socket.socket(fileno=os.dup(0))
     connection.sendall(READY)
@@ -44,9 +42,9 @@ def main(arguments: list[str]) -> None:
         head += receive(connection, LENGTH.size - len(head))
         document = json.loads(receive(connection, LENGTH.unpack(head)[0]))
         _allow_seconds(seconds)
-        body = _answer(document, descriptors[0], programs)
+        body = _answer(answer, document, descriptors[0])
         connection.sendall(LENGTH.pack(len(body)))
-        if len(body) > limits.RESULT_ANSWER_BYTES:
+        if len(body) > answer_bytes:
             return
         connection.sendall(body)
 
@@ -74,24 +72,14 @@ def peak_bytes() -> int:
     return 0
 
 
-def _answer(document: dict[str, Any], descriptor: int, programs: dict[str, Program]) -> bytes:
-    jobs = [codec.typed(UnitJob, job) for job in document["unit_jobs"]]
+def _answer(answer: Answer, document: dict[str, Any], descriptor: int) -> bytes:
     try:
-        with open(descriptor, "rb") as tar:
-            runs = parse_results(tar, jobs, programs, document["facts"])
-        grown = peak_bytes() > _GROWN_BYTES
-        return json.dumps({"runs": [_row(run) for run in runs], "grown": grown}).encode()
+        with open(descriptor, "rb") as file:
+            answered = answer(document, file)
+        answered["grown"] = peak_bytes() > _GROWN_BYTES
+        return json.dumps(answered, ensure_ascii=False).encode()
     except (MemoryError, RecursionError):
         return json.dumps({"refused": "reading them needs too much memory"}).encode()
-
-
-def _row(run: ParsedRun) -> dict[str, Any]:
-    return {
-        "status": run.status,
-        "reason": run.reason,
-        "samples": run.samples,
-        "seconds": run.seconds,
-    }
 
 
 def _limit(memory: int) -> None:
@@ -113,7 +101,3 @@ def _allow_seconds(seconds: int) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     until = int(usage.ru_utime + usage.ru_stime) + seconds + 1
     resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

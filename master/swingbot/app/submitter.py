@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from swingbot.adapters.job_files import read_job
+from swingbot.adapters.patch_reader import read_patches
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.model import PatchSeries
 from swingbot.service.access import note_request
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.table.plan import Requested, TablePlan, plan_table, request_table
@@ -60,6 +62,9 @@ class DatabaseSubmitter:
                     f" {', '.join(sorted(shipped))}"
                 )
         return [JobFile(name=name, text=read_job(shipped[name], [self._jobs])) for name in names]
+
+    def series(self, name: str, data: bytes, *, stack: bool) -> PatchSeries:
+        return read_patches(name, data, stack=stack)
 
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]:
         with self._begin("quota") as tx:

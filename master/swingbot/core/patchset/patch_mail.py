@@ -107,13 +107,7 @@ def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
             f"the subject has {len(title)} characters; the maximum is"
             f" {limits.PATCH_SUBJECT_CHARACTERS}"
         )
-    message = f"{title}\n\n{body}\n" if body else f"{title}\n"
-    if len(message.encode()) > limits.PATCH_MESSAGE_BYTES:
-        raise SeriesError(
-            f"the commit message has {len(message.encode()) >> 10} KiB;"
-            f" the maximum is {limits.PATCH_MESSAGE_BYTES >> 10} KiB"
-        )
-    return title, message
+    return title, f"{title}\n\n{body}\n" if body else f"{title}\n"
 
 
 def _letters(mail: RawMail, top: PatchMail | None, depth: int) -> Iterator[tuple[PatchMail, int]]:
@@ -174,6 +168,11 @@ def _with_text(mail: RawMail, letter: PatchMail) -> tuple[PatchMail, list[RawMai
         else:
             own.append(part)
     text, rest = _message_and_rest(own)
+    if (size := len(text.encode())) > limits.PATCH_MESSAGE_BYTES:
+        raise SeriesError(
+            f"the commit message has {size >> 10} KiB;"
+            f" the maximum is {limits.PATCH_MESSAGE_BYTES >> 10} KiB"
+        )
     headers, body = _body(text)
     subject = headers.get("subject", "")
     read = replace(
@@ -221,7 +220,8 @@ def _message_and_rest(parts: Sequence[TextPart]) -> tuple[str, bytes]:
 def _body(text: str) -> tuple[dict[str, str], str]:
     """Return headers in the body, which override those of the mail, and the commit message."""
     lines = [line.rstrip() for line in text.replace("\r", "").split("\n")]
-    cuts = [number for number, line in enumerate(lines) if _is_scissors(line)]
+    marked = any(mark in text for mark in _SCISSORS)
+    cuts = [number for number, line in enumerate(lines) if marked and _is_scissors(line)]
     lines = lines[cuts[-1] + 1 :] if cuts else lines
     raw = [line.rstrip("\r") for line in text.split("\n")][cuts[-1] + 1 if cuts else 0 :]
     if "-- " in raw:

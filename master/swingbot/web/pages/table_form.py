@@ -23,7 +23,6 @@ from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
-from swingbot.core.patchset.read import read_file
 from swingbot.core.report.table.columns import COLUMNS
 from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
@@ -64,6 +63,10 @@ class TableSubmitter(Protocol):
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
+    def series(self, name: str, data: bytes, *, stack: bool) -> PatchSeries:
+        """Read patches. Raises SeriesError."""
+        ...
+
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest(self, person: Person) -> list[dict[str, Any]]: ...
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
@@ -204,7 +207,7 @@ class TableForm:
         if not sent.text("tree"):
             raise RequestError("tree is missing; a table needs a tree and its kernels")
         return TableRequest(
-            kernels=_kernels(sent),
+            kernels=self._kernels(sent),
             tree=sent.text("tree"),
             against=sent.listed("against"),
             columns=sent.listed("with"),
@@ -214,6 +217,26 @@ class TableForm:
             looks=sent.number("looks", 1, LOOKS),
             kind=form.door.kind,
         )
+
+    def _kernels(self, sent: Submitted) -> KernelRequest:
+        range_, base = sent.text("range"), sent.text("base") or None
+        ends = ends_of(range_) if range_ else None
+        rows = [at(ref) for ref in sent.listed("head")]
+        if (series := self._patches(sent, "series")).patches:
+            rows.append(NamedKernel(name="", series=series, each=True))
+        if (stack := self._patches(sent, "patch")).patches:
+            rows = patched(rows, stack, ends[1] if ends else base)
+        return KernelRequest(range=ends, base=base, rows=rows)
+
+    def _patches(self, sent: Submitted, name: str) -> PatchSeries:
+        """Raises RequestError for anything but a series of text patches."""
+        if name not in sent.files:
+            return NO_PATCHES
+        try:
+            file = f"{name} of a web request"
+            return self._submitter.series(file, sent.files[name], stack=name == "patch")
+        except SeriesError as error:
+            raise RequestError(str(error)) from None
 
     def _page(
         self,
@@ -255,27 +278,6 @@ class TableForm:
         )
         page.headers.update(FORM_HEADERS)
         return page
-
-
-def _kernels(sent: Submitted) -> KernelRequest:
-    range_, base = sent.text("range"), sent.text("base") or None
-    ends = ends_of(range_) if range_ else None
-    rows = [at(ref) for ref in sent.listed("head")]
-    if (series := _patches(sent, "series")).patches:
-        rows.append(NamedKernel(name="", series=series, each=True))
-    if (stack := _patches(sent, "patch")).patches:
-        rows = patched(rows, stack, ends[1] if ends else base)
-    return KernelRequest(range=ends, base=base, rows=rows)
-
-
-def _patches(sent: Submitted, name: str) -> PatchSeries:
-    """Raises RequestError for anything but a series of text patches."""
-    if name not in sent.files:
-        return NO_PATCHES
-    try:
-        return read_file(f"{name} of a web request", sent.files[name], stack=name == "patch")
-    except SeriesError as error:
-        raise RequestError(str(error)) from None
 
 
 def _address(id: str) -> str:

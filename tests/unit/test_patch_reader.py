@@ -1,0 +1,65 @@
+"""Patches of strangers are read in a child: the same series and sentences, within limits."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+
+import pytest
+
+from swingbot.adapters import limits
+from swingbot.adapters.limited_reader import LimitedReader
+from swingbot.adapters.patch_reader import read_patches
+from swingbot.core.patchset.model import SeriesError
+from swingbot.core.patchset.read import read_file
+from swingbot.service.ports.results import Unreadable
+from tests.patch_series import a_diff, a_mail
+from tests.unit.test_patch_threads import Thread, fix_of_a_series, one_more, series
+
+LONG = a_mail("x", "--- a/x\n+++ b/x\n@@ -1,300000 +1,300000 @@\n" + " x\n" * 300_000)
+
+
+def test_the_child_returns_what_the_reader_reads() -> None:
+    odd = a_mail("[PATCH] ö 1/2", f"Größe.\n\n{a_diff(new='ö')}").decode().encode("latin-1")
+    for shape in (series, fix_of_a_series, one_more):
+        thread = Thread(random.Random(7))
+        shape(thread)
+        assert read_patches("x", thread.data()) == read_file("x", thread.data())
+    for data in (odd, LONG):
+        assert read_patches("x", data) == read_file("x", data)
+    part = a_mail("[PATCH 1/2] x", a_diff())
+    assert read_patches("x", part, stack=True) == read_file("x", part, stack=True)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", a_mail("[PATCH 1/2] x", a_diff())])
+def test_the_child_refuses_what_the_reader_refuses(data: bytes) -> None:
+    with pytest.raises(SeriesError) as refused:
+        read_file("x", data)
+    with pytest.raises(SeriesError) as refused_there:
+        read_patches("x", data)
+    assert str(refused.value) == str(refused_there.value)
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "seconds", "why"),
+    [(16 << 20, 60.0, "needs too much memory"), (1 << 30, 0.01, "took longer than 0 s")],
+)
+def test_patches_beyond_a_limit_are_refused_with_it(
+    monkeypatch: pytest.MonkeyPatch, memory_bytes: int, seconds: float, why: str
+) -> None:
+    monkeypatch.setattr(limits, "PATCH_READER_BYTES", memory_bytes)
+    monkeypatch.setattr(limits, "PATCH_READER_SECONDS", seconds)
+    with pytest.raises(SeriesError, match=f"^x: reading them {why}"):
+        read_patches("x", LONG)
+
+
+def test_an_answer_that_is_too_long_is_not_taken() -> None:
+    reader = LimitedReader(
+        "patch_child", memory_bytes=1 << 30, seconds=60.0, answer_bytes=len(a_diff())
+    )
+    with tempfile.TemporaryFile() as file:
+        file.write(a_mail("[PATCH] x", a_diff()))
+        file.seek(0)
+        with pytest.raises(Unreadable, match="was read from them"):
+            reader.ask({"name": "x", "stack": False}, file)
+    reader.close()
