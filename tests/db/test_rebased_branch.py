@@ -51,6 +51,30 @@ class World:
         }
 
 
+# A gate's comparison of the same two commits as 64-byte-aligned kernels, with more boots.
+_ALIGNED = """
+WITH gate AS (
+    INSERT INTO comparison (kind, tree, boots, status)
+    SELECT 'gate', tree, 30, 'done' FROM comparison WHERE id = :comparison RETURNING id
+), kernel AS (
+    INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)
+    SELECT v.tree, v.commit, v.subject, v.tree_hash, v.kconfig || '+align64', v.compiler,
+           md5(v.build_key) || md5(v.commit), v.origin
+    FROM comparison_arm a JOIN variant v ON v.id = a.variant WHERE a.comparison = :comparison
+    RETURNING id, commit
+), arm AS (
+    INSERT INTO comparison_arm (comparison, arm, name, variant)
+    SELECT gate.id, a.arm, a.name, kernel.id
+    FROM gate, comparison_arm a JOIN variant v ON v.id = a.variant JOIN kernel USING (commit)
+    WHERE a.comparison = :comparison
+)
+INSERT INTO comparison_row
+    (comparison, testbox, spec, unit_job, metric, verdict, change_pct, detail)
+SELECT gate.id, testbox, spec, unit_job, metric, 'worse', -99,
+       jsonb_set(detail, '{head,boots}', '30')
+FROM gate, comparison_row WHERE comparison = :comparison
+"""
+
 A, B, C, D, E = (FakePatch(name=name) for name in "abcde")
 SLOW, MENDED = FakePatch(name="b", text="speed=0.88"), FakePatch(name="b", text="mended")
 
@@ -92,6 +116,10 @@ def test_a_culprit_stays_through_rebases_and_is_mended_by_a_new_version(
     ]
     assert (patch["position"], patch["number"]) == (5, 3)
     (cost,) = [cost for cost in patch["costs"] if cost["metric"] == METRIC]
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text(_ALIGNED), {"comparison": int(cost["comparison"][1:])})
+    patch = next(p for p in world.tree()["patches"] if p["commit"] == commits[2])
+    assert [one for one in patch["costs"] if one["metric"] == METRIC] == [cost]
     assert (cost["verdict"], cost["boots"]) == ("worse", 3)
     assert cost["interval_pct"][0] < cost["change_pct"] < cost["interval_pct"][1]
     assert cost["change_pct"] == pytest.approx(-12.0, abs=0.5)

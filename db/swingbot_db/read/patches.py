@@ -23,17 +23,25 @@ WITH copy AS (
     WHERE b.tree = :tree
 )
 """
-# Of several measurements of a metric, the one with the most boots; of these, the latest.
+# Of several measurements of a metric, the one with the most boots; of these, the latest. Kernels of
+# another configuration or layout than the branch's own, such as those of gates, do not count.
 _COSTS: Final = (
     _COPIES
     + """
+, own AS (
+    SELECT kconfig, compiler FROM tree WHERE id = :tree
+    UNION SELECT h.kconfig, h.compiler FROM comparison_pair c JOIN variant h ON h.id = c.head
+    WHERE c.tree = :tree AND c.kind = 'watch'
+)
 SELECT DISTINCT ON (y.position, r.testbox, r.unit_job, r.metric) y.position, y.commit, r.testbox,
   r.unit_job, r.metric, r.change_pct, r.verdict,
        r.detail->'interval_pct' AS interval_pct, r.detail->>'better' AS better,
          (r.detail->'head'->>'boots')::integer AS boots, c.id AS comparison
 FROM copy y
-JOIN variant h ON h.commit = y.commit JOIN comparison_pair c ON c.head = h.id AND c.status = 'done'
+JOIN variant h ON h.commit = y.commit AND h.layout = 0 JOIN own USING (kconfig, compiler)
+JOIN comparison_pair c ON c.head = h.id AND c.status = 'done'
 JOIN variant v ON v.id = c.base AND v.commit = y.parent
+  AND (v.kconfig, v.compiler, v.layout) = (h.kconfig, h.compiler, 0)
 JOIN comparison_row r ON r.comparison = c.id AND (r.detail->>'headline')::boolean
   AND r.change_pct IS NOT NULL
 ORDER BY y.position, r.testbox, r.unit_job, r.metric, (r.verdict <> 'invalid') DESC, boots DESC,
