@@ -69,6 +69,10 @@ READ: dict[str, dict[str, float]] = {
         "instructions": 28866491123,
         "seconds-elapsed": 1.58038,
     },
+    "perf-stat/topdown.txt": {
+        "cpu_core/branch-misses/": 1234567,
+        "seconds-elapsed": 0.001406318,
+    },
     "perf-stat/uncore.txt": {
         "uncore_imc_0/event=0x4,umask=0x3/": 9876,
         "uncore_imc_1/event=0x4,umask=0x3/": 1234,
@@ -143,6 +147,7 @@ def test_every_input_has_an_answer() -> None:
         ("old-shares.txt", {"cycles": 83.33, "instructions": 66.7}),
         ("runs-second-metric.txt", {"instructions": 83.3}),
         ("mail-wrapped.txt", {"cycles": 24.97}),
+        ("topdown.txt", {"cpu_core/branch-misses/": 98.3}),
         ("at.txt", {}),
     ],
 )
@@ -324,6 +329,24 @@ def test_a_symbol_that_was_cut_is_no_symbol(tmp_path: Path) -> None:
     assert [name for name in found if name.startswith("self")] == ["self.cycles.touch"]
     one = monitored(tmp_path, "perf-profile", text.replace("online : 2", "online : 1"))
     assert "lock_slowpath" not in one
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{},604097080,,cpu_atom/cycles/,996000000,99.60,,\n",
+        "     {}        604,097,080      cpu_atom/cycles/    #  1.2 GHz      (99.60%)\n",
+        '{{"interval" : {}, "counter-value" : "604097080.0", "unit" : "", "event" :'
+        ' "cpu_atom/cycles/", "event-runtime" : 996000000, "pcnt-running" : 99.60}}\n',
+    ],
+)
+def test_intervals_of_one_task_on_a_hybrid_cpu_are_refused(tmp_path: Path, row: str) -> None:
+    text = "".join(row.format(f"{second}.000123456") for second in (1, 2))
+    with pytest.raises(ParseError, match=r"only those of all CPUs \(-a\) add up"):
+        monitored(tmp_path, "perf-stat-interval", text)
+    for read in ("perf stat -a -I 1000 -x , -e cycles\n" + text, text.replace("99.60", "100.00")):
+        found = monitored(tmp_path, "perf-stat-interval", read)
+        assert found["i.cycles"] == pytest.approx(604097080, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ The arithmetic is LKP's to the last digit, because readers of `perf-stat.i.*`,
   the mean of the former is not the latter;
 - misses are divided by loads + misses (TLB, nodes), by references (cache),
   or by instructions (branches);
-- both halves of a hybrid CPU add up under one name.
+- both halves of a hybrid CPU add up under one name, as they do with -a; of a task each is
+  extrapolated to the whole interval, so those with a share below 100 are refused without -a.
 
 LKP counts `<not counted>` as 0; here it is missing. LKP mistakes a unit (`msec`) for an event;
 here the event is used.
@@ -37,6 +38,13 @@ _UNIT: Final = re.compile(r"[A-Za-z'%/]{0,16}")
 _RATE: Final = re.compile(r"[A-Z]\S{1,20}")
 _JSON_FIELD: Final = re.compile(
     r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?'
+)
+
+_SYSTEM_WIDE: Final = re.compile(r"^\S*perf stat .*-a\b", re.MULTILINE)
+_HALF: Final = re.compile(
+    r"cpu_(?:core|atom|lowpower)/[\w.,=-]{1,60}/\w*"
+    r'(?:[,;|\t ]\d{1,20}[,;|\t ]|[^\n]{0,80}\(|"[^\n]{0,80}"pcnt-running" : )'
+    r"(?!100)\d{1,2}[.,]\d\d\b"
 )
 
 Sums = dict[str, float]
@@ -76,6 +84,11 @@ def read_intervals(text: str) -> Intervals:
     if len(text) > limits.PERF_CHARACTERS:
         raise ParseError(
             f"the perf stat output has {len(text)} characters, more than {limits.PERF_CHARACTERS}"
+        )
+    if _HALF.search(text) and not _SYSTEM_WIDE.search(text):
+        raise ParseError(
+            "perf stat extrapolated each half of a hybrid CPU to whole intervals; only those of"
+            " all CPUs (-a) add up"
         )
     series: dict[str, list[float]] = {}
     sums: Sums = {}

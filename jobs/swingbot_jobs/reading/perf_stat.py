@@ -44,6 +44,7 @@ _OLD: Final = re.compile(
     rf"{_ERROR}(?P<running>)$"
 )
 _NUMBER: Final = re.compile(r"\s*(?:<not \w+>|-?\d++(?:[.,]\d++)?+)")
+_QUOTED: Final = re.compile(r"^(?:> ?)+")  # in the answer to a mail
 _GROUP: Final = "'\u2019\u00a0\u202f "
 _HEADING: Final = re.compile(
     r"^[ \t]*Performance counter stats for .*?(?:\((\d{1,6}) runs\))?:[ \t]*$", re.MULTILINE
@@ -108,19 +109,22 @@ def read_perf_stat(text: str) -> dict[str, Count]:
             f"the perf stat output has {len(text)} characters, more than"
             f" {limits.PERF_STAT_CHARACTERS}"
         )
-    if _INTERVAL.search(text):
+    lines = [
+        _QUOTED.sub("", line.rstrip())
+        for line in text.splitlines()
+        if len(line) <= limits.PERF_STAT_LINE_CHARACTERS
+    ]
+    plain = "\n".join(lines)
+    if _INTERVAL.search(plain):
         raise ParseError(
             "this is perf stat output by intervals (-I), which perf-stat-interval reads;"
             " only totals of a whole run can be read here"
         )
-    if _PER_CPU.search(text):
+    if _PER_CPU.search(plain):
         raise ParseError(
             "this is perf stat output by CPU or socket (-A, --per-*), or by cgroup;"
             " only totals can be read"
         )
-    lines = [
-        line.rstrip() for line in text.splitlines() if len(line) <= limits.PERF_STAT_LINE_CHARACTERS
-    ]
     rows = list(_rows(lines))
     if not rows:
         raise ParseError("no perf stat counters found: neither aligned text, -x nor -j output")
@@ -206,7 +210,7 @@ def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
     Text around it is somebody's mail.
     """
     rows: list[_CounterRow] = []
-    ended = timed = False
+    ended = timed = apart = False
     for line in lines:
         if not line.strip():
             ended = ended or bool(rows)
@@ -218,10 +222,13 @@ def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
         elif ended:
             continue
         elif row := _text_row(line):
+            apart = False
             rows.append(row)
         elif _NUMBER.match(line):
             raise ParseError(f"{line.strip()[:80]!r} is no row of perf stat that can be read")
-        elif rows:
+        elif line.lstrip()[0] not in "#([":
+            apart = True  # such as `TopdownL1 # 24.1 % tma_backend_bound`: of a group of events
+        elif rows and not apart:
             # An event's second metric has a line of its own, and what ends the row is behind it.
             rows[-1] = _noted(rows[-1], line)
     # perf prints no error of 0.
