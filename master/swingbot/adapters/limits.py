@@ -30,9 +30,8 @@ RESULT_ANSWER_BYTES: Final = 16 << 20
 RESULT_READER_BYTES: Final = 768 << 20
 # Seconds of the reader of results.
 RESULT_READER_SECONDS: Final = 120.0
-# Bytes of memory of the reader of patches; a series of 32 MiB needs half of it.
+# Bytes of memory and seconds of the reader of patches; a series of 32 MiB needs half of them.
 PATCH_READER_BYTES: Final = 256 << 20
-# Seconds of the reader of patches.
 PATCH_READER_SECONDS: Final = 30.0
 # MiB of memory, KiB of output and seconds of get_maintainer.pl.
 MAINTAINERS_MEMORY_MIB: Final = 512

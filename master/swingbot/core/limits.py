@@ -19,9 +19,9 @@ SERIES_MAILS: Final = 5000
 QUILT_LINES: Final = 20_000
 # Lines of a mail's headers; mails in list archives have about a hundred.
 MAIL_HEADER_LINES: Final = 2000
-# Bytes of one header, in a mail or at the beginning of its text.
+# Bytes of a header; those in the text of a mail count.
 MAIL_HEADER_BYTES: Final = 4 << 10
-# Bytes of all headers of a file that are read.
+# Bytes of all headers of a file.
 MAILS_HEADER_BYTES: Final = 4 << 20
 # Parts of a mail.
 MAIL_PARTS: Final = 200
