@@ -9,6 +9,7 @@ from pathlib import Path
 from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_worker import LimitReached
 from swingbot_worker.readers.boot_reader import read_boot
 from tests.attack.hostile_results import long_name
 from tests.attack.target import Result, Target
@@ -33,7 +34,10 @@ def run(target: Target) -> Result:
             ended = f"failed: {error}"
         finally:
             reader.close()
-        worker = read_boot(file, unit_jobs=[_JOB]).runs[0]["status"]
+        try:
+            worker = read_boot(file, unit_jobs=[_JOB]).runs[0]["status"]
+        except LimitReached:
+            worker = "missing"
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before >> 10
     held = not ended.startswith("ok") and worker == "missing" and grown < 100
     return Result(

@@ -206,8 +206,8 @@ def test_a_job_without_end_costs_its_own_time_only(tmp_path: Path, base_kernel: 
     outcome = virtual_lab(tmp_path, base_kernel).boot(
         [a_job("prints", word="1"), a_job("spins", runtime="3600")], deadline_seconds=20
     )
-    assert outcome["status"] == "timed_out"
-    assert outcome["reason"].startswith("not done after 20 s; ")
+    assert (outcome["status"], outcome["fault"]) == ("infra", "limit")
+    assert outcome["reason"].startswith("A limit ended the boot: not done after 20 s; ")
     assert [run["status"] for run in outcome["runs"]] == ["ok", "missing"]
 
 
@@ -216,8 +216,8 @@ def test_a_flooded_console_ends_the_boot_and_fills_no_disk(
 ) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
     outcome = lab.boot([a_job("floods")])
-    assert outcome["status"] == "timed_out"
-    assert outcome["reason"].startswith("the console was flooded")
+    assert (outcome["status"], outcome["fault"]) == ("infra", "limit")
+    assert outcome["reason"].startswith("A limit ended the boot: the console was flooded")
     assert outcome["files"]["console.log"]["size"] <= 1 << 20
 
 

@@ -137,7 +137,7 @@ def test_a_check_says_what_to_do_about_what_is_missing(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "exit_status"), [("panicked", 10), ("oopsed", 11), ("hung", 12), ("timed_out", 13)]
+    ("status", "exit_status"), [("panicked", 10), ("oopsed", 11), ("hung", 12)]
 )
 def test_a_command_s_exit_status_says_what_the_kernel_did(
     tmp_path: Path, status: str, exit_status: int
@@ -146,6 +146,13 @@ def test_a_command_s_exit_status_says_what_the_kernel_did(
     played.image.write_text(str(exit_status))
     outcome = played.boot()
     assert (outcome["status"], outcome["reason"]) == (status, "the last words")
+
+
+def test_a_command_can_say_that_a_limit_of_its_own_ended_the_boot(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    played.image.write_text("13")
+    outcome = played.boot()
+    assert (outcome["status"], outcome["fault"]) == ("infra", "limit")
 
 
 @pytest.mark.parametrize(("named", "purpose"), [({}, "search"), ({"purpose": "gate-2"}, "gate-2")])
@@ -186,7 +193,8 @@ def test_a_command_over_its_time_is_ended(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
     (tmp_path / "machine.py").write_text("import time\ntime.sleep(60)\n")
     outcome = played.boot(deadline_seconds=0.5)
-    assert (outcome["status"], outcome["reason"]) == ("timed_out", "not done after 0 s")
+    assert (outcome["status"], outcome["fault"]) == ("infra", "limit")
+    assert outcome["reason"] == "A limit ended the boot: not done after 0 s"
     assert outcome["seconds"] < 20
 
 

@@ -139,7 +139,6 @@ class MemoryLab:
                 domain="example.org",
                 web_url="http://localhost",
                 deadline_build=3600.0,
-                deadline_boot=600.0,
                 proof_gates=(),
                 proof_require=(),
                 proof_deadline_seconds=3600.0,

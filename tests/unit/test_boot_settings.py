@@ -20,7 +20,7 @@ from swingbot.core.plan.settings import with_settings
 from swingbot.core.stats.fact_differences import BootSettings, against, differences
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.specs import Specs
-from swingbot.service.watch.resolve_jobs import resolve_parts
+from swingbot.service.watch.resolve_jobs import check_parts, resolve_parts
 from swingbot_jobs import codec
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
@@ -278,6 +278,18 @@ def parts(
     )
     assert made == [("box", "spec")]
     return kept
+
+
+def test_a_boot_longer_than_the_lab_allows_is_refused_when_it_is_requested() -> None:
+    box = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
+    short = KnownTestboxes(present={"box": box}, boot_ceiling=600.0)
+    files = [JobFile(name="n.yaml", text="netperf:\n  test: TCP_STREAM\n  runtime: 900\n")]
+    with pytest.raises(RequestError, match="a boot of box with 1 unit job takes about 15 min"):
+        check_parts(PROGRAMS, short, files, ["box"], {}, "trusted")
+    [(_, unit_jobs)] = check_parts(
+        PROGRAMS, replace(short, boot_ceiling=86_400.0), files, ["box"], {}, "trusted"
+    )
+    assert unit_jobs[0].params["runtime"] == "900"
 
 
 def refused(testbox: Testbox, *lines: str, trust: Trust = "trusted") -> str:

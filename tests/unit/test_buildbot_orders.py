@@ -6,13 +6,18 @@ import pytest
 
 from swingbot.adapters.buildbot.dispatcher import result_word
 from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, order_document
+from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import ContractError, check_order
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.boot_time import boot_limit
+from tests.contract.store.world import a_testbox
 
+TESTBOX = a_testbox("vm-icount")
 TERMS = Terms(
     exchange_url="http://127.0.0.1:8010",
     repo="/srv/mirror.git",
     build_deadline_seconds=3600,
-    boot_deadline_seconds=900,
+    testboxes={"vm-icount": TESTBOX},
 )
 BUILD = OrderFacts(
     attempt=12,
@@ -58,7 +63,7 @@ def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -
         document["k"],
         document["unit_jobs"],
         document["deadline_seconds"],
-    ) == ("vm-icount", 2, [JOB], 900)
+    ) == ("vm-icount", 2, [JOB], boot_limit(TESTBOX, [codec.typed(UnitJob, JOB)]))
 
 
 def test_only_a_boot_of_another_purpose_than_the_search_names_its_purpose() -> None:
@@ -72,6 +77,11 @@ def test_only_a_boot_of_another_purpose_than_the_search_names_its_purpose() -> N
     for unknown in ({"purpose": "Gate 2"}, {"purposes": "gate"}):
         with pytest.raises(ContractError):
             check_order({**order_document(BOOT, TERMS, b"secret"), **unknown})
+
+
+def test_a_boot_on_a_testbox_without_a_file_has_no_order() -> None:
+    with pytest.raises(ValueError, match="has no file any more"):
+        order_document(dataclasses.replace(BOOT, testbox="gone"), TERMS, b"secret")
 
 
 def test_a_kernel_without_image_cannot_be_booted() -> None:

@@ -148,12 +148,12 @@ def test_two_that_went_well_are_up() -> None:
     [
         (
             broken(GOOD_SERVER, BootStatus.PANICKED),
-            broken(GOOD_CLIENT, BootStatus.TIMED_OUT, given_up=True),
+            broken(GOOD_CLIENT, BootStatus.LIMIT, given_up=True),
             BootStatus.PANICKED,
             "server a: it broke",
         ),
         (
-            broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True),
+            broken(GOOD_SERVER, BootStatus.LIMIT, given_up=True),
             broken(GOOD_CLIENT, BootStatus.OOPSED),
             BootStatus.OOPSED,
             "client b: it broke",
@@ -178,7 +178,7 @@ def test_two_that_went_well_are_up() -> None:
         ),
         (
             replace(GOOD_SERVER, trouble="card 00:01"),
-            broken(GOOD_CLIENT, BootStatus.TIMED_OUT, given_up=True),
+            broken(GOOD_CLIENT, BootStatus.LIMIT, given_up=True),
             BootStatus.HUNG,
             "server a: the kernel under test has no",
         ),
@@ -195,9 +195,9 @@ def test_two_that_went_well_are_up() -> None:
             "server: cannot serve: no",
         ),
         (
-            broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True),
+            broken(GOOD_SERVER, BootStatus.LIMIT, given_up=True),
             GOOD_CLIENT,
-            BootStatus.TIMED_OUT,
+            BootStatus.LIMIT,
             "it broke",
         ),
         (

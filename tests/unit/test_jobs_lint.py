@@ -131,6 +131,7 @@ def test_expand_names_result_roots_as_lkp_does_and_marks_what_is_not_known_yet(
         == "result/hackbench/pipe-8-process-50%/vm-tcg/{rootfs}/{kconfig}/{compiler}/{commit}/{run}"
     )
     assert job["params"]["nr_threads"] == "1"
+    assert job["boot_seconds"] > 10
 
 
 def test_expand_tells_a_person_names_values_and_how_many_runs(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_expand_tells_a_person_names_values_and_how_many_runs(tmp_path: Path) ->
     ).stdout.splitlines()
     assert lines[0] == "j-pipe-7"
     assert lines[2].startswith("    hackbench, 2 runs: datasize=100 fds=20 ipc=pipe")
-    assert lines[-1] == "2 unit jobs on vm-icount, 4 runs per boot"
+    assert lines[-1].startswith("2 unit jobs on vm-icount, 4 runs per boot, about ")
 
 
 def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
     assert lines[2].startswith(
         "    hackbench, 1 run after 1 warm-up, 1 with vmstat; governor is performance: datasize=100"
     )
-    assert lines[3] == "1 unit job on vm-icount, 3 runs per boot"
+    assert lines[3] == "1 unit job on vm-icount, 3 runs per boot, about 4 min"
 
 
 def test_expand_refuses_an_unknown_testbox_and_a_wrong_job_in_one_sentence(tmp_path: Path) -> None:

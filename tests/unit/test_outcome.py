@@ -34,7 +34,7 @@ def a_build(**more: Any) -> dict[str, Any]:
 def test_a_build_is_read_with_its_kernel() -> None:
     outcome = Outcome.read(check_outcome(a_build()))
     assert outcome.kernel is not None and outcome.kernel.build_key == KEY
-    assert outcome.image_is_there and not outcome.unfit
+    assert outcome.image_is_there and outcome.fault is None
     assert (outcome.origin, outcome.reason, outcome.facts) == ("measured", None, {})
 
 
@@ -44,8 +44,8 @@ def test_an_image_that_was_not_uploaded_is_not_there() -> None:
 
 
 def test_an_order_that_a_testbox_cannot_execute_is_unfit() -> None:
-    assert Outcome.read(a_build(status="infra", fault="order")).unfit
-    assert not Outcome.read(a_build(status="infra")).unfit
+    assert Outcome.read(a_build(status="infra", fault="order")).fault == "order"
+    assert Outcome.read(a_build(status="infra")).fault is None
 
 
 @pytest.mark.parametrize("key", ["kind", "status", "seconds", "files"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,8 @@ def test_an_empty_file_is_a_boot_that_sent_nothing() -> None:
         ),
         ({"rc": "1\n"}, "page-fault ended with exit status 1"),
         (
-            {"rc": "124\n", "stdout": ""},
-            "page-fault was stopped by its time limit: page-fault printed 0 result lines",
+            {"rc": "124\n", "stdout": "", "seconds": "90.10\n"},
+            "page-fault hung and was stopped by its time limit: page-fault printed 0 result lines",
         ),
         ({"rc": None}, "the run did not complete: the boot ended before its exit status arrived"),
         ({"rc": "zero"}, "the run did not complete"),
@@ -137,6 +138,14 @@ def test_unreadable_counters_do_not_cost_the_result_but_are_reported() -> None:
         run.reason
         == "counters left out: no perf stat counters found: neither aligned text, -x nor -j output"
     )
+
+
+def test_a_limit_below_what_a_healthy_run_takes_says_nothing_about_the_kernel() -> None:
+    job = replace(JOB, params={**JOB.params, "runtime": "300"})
+    ended = {"rc": "124\n", "stdout": "", "seconds": "90.10\n"}
+    run = parse_results(io.BytesIO(a_run(0, ended)), [job], PROGRAMS)[0]
+    assert (run.status, run.samples, run.limited) == ("invalid", {}, True)
+    assert run.reason == "its limit is too short: it ended after 90 s of about 310 s"
 
 
 def test_will_it_scale_may_hang_after_its_average() -> None:

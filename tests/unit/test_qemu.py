@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
-from swingbot_worker.testbox.limits import estimate, limits
+from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.qemu import argv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +70,7 @@ def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
 
 def test_limits_leave_a_slow_kernel_room_but_never_pass_the_deadline() -> None:
     testbox, jobs = TESTBOXES["vm-icount"], [a_job()]
-    assert limits(testbox, jobs, None).wall > 3 * estimate(testbox, jobs)
+    assert limits(testbox, jobs, None).wall > 3 * boot_seconds(testbox, jobs)
     assert limits(testbox, jobs, 12.0).wall == 12.0
 
 
@@ -82,7 +83,7 @@ def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:
 def test_a_longer_job_may_take_longer() -> None:
     testbox: Testbox = TESTBOXES["vm-tcg"]
     assert (
-        estimate(testbox, [a_job(runtime="300")])
-        > estimate(testbox, [a_job(runtime="3")])
-        > estimate(testbox, [])
+        boot_seconds(testbox, [a_job(runtime="300")])
+        > boot_seconds(testbox, [a_job(runtime="3")])
+        > boot_seconds(testbox, [])
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.contract.deadline import UNSAID_SECONDS, run_limit, run_seconds
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand
@@ -130,9 +131,9 @@ def test_a_run_that_a_signal_ends_has_failed(tmp_path: Path) -> None:
 def test_a_run_over_its_limit_is_ended_and_keeps_what_it_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "limit_of", lambda job, monitor=None: 1)
+    monkeypatch.setattr(runner, "run_limit", lambda job, monitor=None: 1)
     results = run_here(tmp_path, [a_job(runs=2)], {"prints": "echo 1; exec sleep 4"})
-    assert [results.runs["a-job", number]["rc"] for number in (0, 1)] == ["137\n", "137\n"]
+    assert [results.runs["a-job", number]["rc"] for number in (0, 1)] == ["124\n", "124\n"]
     assert results.runs["a-job", 1]["stdout"] == "1\n"
 
 
@@ -269,9 +270,9 @@ def test_a_unit_job_takes_no_event_that_is_more_than_a_name(name: str) -> None:
 
 
 def test_the_seconds_in_a_job_make_its_limit() -> None:
-    assert runner.seconds_of(a_job(runtime="300")) > 300
-    assert runner.limit_of(a_job(runtime="300")) > 2 * 300
-    assert runner.limit_of(a_job(runtime="soon")) == runner.limit_of(a_job())
+    assert run_seconds(a_job(runtime="300")) > 300
+    assert run_limit(a_job(runtime="300")) > 2 * 300
+    assert run_limit(a_job(runtime="soon")) == run_limit(a_job())
 
 
 @pytest.mark.parametrize(
@@ -288,8 +289,8 @@ def test_fixed_work_is_estimated_from_the_work(
         given = "".join(f"{name}: {value}\n" for name, value in {**params, **changed}.items())
         text = f"{program}:\n{textwrap.indent(given, '  ')}"
         [job] = expand(text, "j.yaml", NominalTestbox(), PROGRAMS)
-        return runner.seconds_of(job)
+        return run_seconds(job)
 
     assert measured < seconds() < measured + 15
     assert seconds(**{list(params)[1]: "90"}) > 5 * seconds()
-    assert runner.seconds_of(a_job(program=program)) == runner.UNSAID_SECONDS
+    assert run_seconds(a_job(program=program)) == UNSAID_SECONDS

@@ -172,7 +172,7 @@ def test_a_flooded_console_ends_the_boot(tmp_path: Path) -> None:
     with pytest.raises(watch.Stop) as stop:
         watch.Watch(console_log, results, PATIENT)(0.0)
     assert stop.value.verdict == Verdict(
-        status=BootStatus.TIMED_OUT,
+        status=BootStatus.LIMIT,
         reason="the console was flooded with more than 1 MiB; last on the console: mad",
     )
 

@@ -272,7 +272,7 @@ CREATE TABLE boot (
     series       text NOT NULL,
     purpose      text NOT NULL DEFAULT 'search' CONSTRAINT boot_purpose_is_a_word CHECK (purpose ~ '^[a-z]+(-[0-9]+)?$'),
     k            integer NOT NULL CHECK (k >= 0),
-    outcome      text NOT NULL CHECK (outcome IN ('up', 'panicked', 'oopsed', 'hung', 'timed_out')),
+    outcome      text NOT NULL CHECK (outcome IN ('up', 'panicked', 'oopsed', 'hung')),
     reason       text,                                                  -- first line of the panic, or the event that did not arrive
     facts        jsonb NOT NULL DEFAULT '{}',
     files        jsonb NOT NULL DEFAULT '{}',                           -- {"console.log": {"sha256", "size"}, "results.tar", "qemu.log"}

@@ -83,25 +83,10 @@ class Boots(Rows):
             )
         ]
 
-    def usual_seconds(self) -> tuple[float | None, float | None]:
-        return (
-            self.scalar(
-                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
-                " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC"
-                " LIMIT 20) x"
-            ),
-            self.scalar(
-                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds"
-                " FROM boot ORDER BY id DESC LIMIT 20) x"
-            ),
-        )
-
     def seconds(self, testbox: str, spec: str) -> float | None:
         seconds = self.scalar(
-            "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox ="
-            " :testbox AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
-            " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :testbox ORDER"
-            " BY id DESC LIMIT 20) AS latest))",
+            "SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :testbox"
+            " AND spec = :spec ORDER BY id DESC LIMIT 20) AS own",
             testbox=testbox,
             spec=spec,
         )

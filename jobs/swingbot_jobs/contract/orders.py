@@ -29,9 +29,11 @@ _OUTCOME = "outcome-1.schema.json"
 OrderKind = Literal["build", "boot"]
 
 # Results of an attempt. Anything in which two kernels could differ has its own status;
-# `infra` is an infrastructure failure.
+# `infra` is an infrastructure failure; its fault is `order` if no retry can succeed there, and
+# `limit` if a limit of ours ended the work.
 BuildStatus = Literal["built", "failed"]
-BootOutcome = Literal["up", "panicked", "oopsed", "hung", "timed_out"]
+BootOutcome = Literal["up", "panicked", "oopsed", "hung"]
+Fault = Literal["order", "limit"]
 OutcomeStatus = BuildStatus | BootOutcome | Literal["infra"]
 
 Document = dict[str, Any]

@@ -5,7 +5,7 @@ expect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from swingbot_jobs.language import boot_settings
@@ -13,6 +13,8 @@ from swingbot_jobs.language.expand import axes_of, expand_documents
 from swingbot_jobs.language.job import Document, JobError, read_job
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.values import JobPoint, TestboxTraits
+from swingbot_jobs.testbox.boot_time import boot_seconds
+from swingbot_jobs.testbox.definition import Testbox
 
 Severity = Literal["error", "remark"]
 
@@ -30,13 +32,14 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """The result of checking a job file: its number of unit jobs on each suitable testbox,
-    and the findings.
+    """The result of checking a job file: its number of unit jobs and the seconds of a boot on each
+    suitable testbox, and the findings. A nominal testbox has no boots.
     """
 
     file_name: str
     unit_jobs: Mapping[str, int]
     findings: tuple[LintFinding, ...]
+    boot_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
@@ -54,6 +57,7 @@ def lint(
     for document in documents:
         problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
+    seconds: dict[str, float] = {}
     for testbox in testboxes:
         errors = [
             problem
@@ -62,7 +66,10 @@ def lint(
         ]
         if not errors:
             try:
-                counts[testbox.name] = len(expand_documents(documents, testbox, programs))
+                unit_jobs = expand_documents(documents, testbox, programs)
+                counts[testbox.name] = len(unit_jobs)
+                if isinstance(testbox, Testbox):
+                    seconds[testbox.name] = boot_seconds(testbox, unit_jobs)
             except JobError as error:
                 errors = [error]
         problems += errors
@@ -73,7 +80,10 @@ def lint(
         for remark in _remarks(document, programs[document.program])
     ]
     return LintResult(
-        file_name, {} if problems and not documents else counts, tuple(dict.fromkeys(findings))
+        file_name,
+        {} if problems and not documents else counts,
+        tuple(dict.fromkeys(findings)),
+        seconds,
     )
 
 

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
 from swingbot_jobs import limits
+from swingbot_jobs.contract.deadline import run_seconds
 from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import NAME, UnitJob
@@ -35,8 +36,10 @@ METRIC: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/%=,+@()]{0,199}")
 PERF_STAT: Final = "perf-stat"
 _RUN_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# `timeout` ends a program with 124; 137 and 143 are KILL and TERM seen from a shell.
-_TIMED_OUT: Final = frozenset({124, 137, 143})
+# The runner ended the run at its limit.
+_LIMIT: Final = "124"
+# 137 and 143 are KILL and TERM seen from a shell, as by a limit of the program's own.
+_TIMED_OUT: Final = frozenset({int(_LIMIT), 137, 143})
 
 Parser = Callable[[Mapping[str, str], Mapping[str, str]], Mapping[str, float | list[float]]]
 
@@ -314,6 +317,10 @@ def _parsed(
                 seconds,
             )
     except ParseError as error:
+        usual = run_seconds(job, job.monitor_of(number))
+        if files.get("rc", "").strip() == _LIMIT and seconds is not None and seconds < usual:
+            why = f"its limit is too short: it ended after {seconds:.0f} s of about {usual:.0f} s"
+            return replace(_run(job, number, "invalid", why, {}, seconds), limited=True)
         return _run(job, number, "failed", str(error), {}, seconds)
     watched, problems = _watched(files, job.params, programs)
     reasons = ([remark] if remark else []) + problems
@@ -387,7 +394,9 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
         samples, remark = _measured(program, files, job.params)
         return remark, samples
     how = (
-        f"{program.name} was stopped by its time limit"
+        f"{program.name} hung and was stopped by its time limit"
+        if rc == _LIMIT
+        else f"{program.name} was stopped by its time limit"
         if status in _TIMED_OUT
         else f"{program.name} ended with exit status {status}"
     )

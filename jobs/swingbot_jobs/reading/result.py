@@ -27,8 +27,8 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRun:
-    """One expected run: `invalid` if the machine did not meet the job's demands,
-    `warmup` if it was a warm-up run.
+    """One expected run: `invalid` if the machine did not meet the job's demands or a limit ended
+    it before a healthy run is over, `warmup` if it was a warm-up run.
 
     `seconds` is the guest's time; `reason` is always set unless `ok`, where it may hold a remark.
     `samples` are by full metric name; a run that is not ok has none, so that half a result never
@@ -43,3 +43,4 @@ class ParsedRun:
     samples: Samples = field(default_factory=dict)
     seconds: float | None = None
     monitor: str | None = None
+    limited: bool = False  # a limit ended it before a healthy run is over: it must be repeated

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 from swingbot.adapters import process, progress
 from swingbot.adapters.reader_child import LENGTH, MIB, READY, receive
-from swingbot.service.ports.results import Unreadable
+from swingbot.service.ports.results import ReadingStopped, Unreadable
 
 START_SECONDS: Final = 60.0
 _TIMES_EXCEEDED: Final = (-signal.SIGXCPU, -signal.SIGKILL)
@@ -50,7 +50,7 @@ class LimitedReader:
             try:
                 answer = self._ask(json.dumps(request).encode(), file)
             except (OSError, EOFError) as error:
-                raise Unreadable(self._ended(error)) from None
+                raise ReadingStopped(self._ended(error)) from None
         if answer.get("grown", True):
             self.close()
         if "refused" in answer:

@@ -32,6 +32,7 @@ def _row(run: ParsedRun) -> dict[str, Any]:
         "reason": run.reason,
         "samples": run.samples,
         "seconds": run.seconds,
+        "limited": run.limited,
     }
 
 

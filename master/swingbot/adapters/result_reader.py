@@ -37,7 +37,8 @@ class ChildResultReader(LimitedReader):
         unit_jobs: Sequence[UnitJob],
         facts: Mapping[str, Any] | None,
     ) -> list[ParsedRun]:
-        """Return every expected run of a boot, in order. Raises Unreadable if that exceeds a limit.
+        """Return every expected run of a boot, in order. Raises Unreadable, or
+        ReadingStopped if a limit ended the reader.
 
         `facts` are those of the outcome.
         """
@@ -85,4 +86,5 @@ def _run(row: Any, job: UnitJob, number: int) -> ParsedRun:
         samples=samples,
         seconds=seconds if isinstance(seconds, float) else None,
         monitor=job.monitor_of(number),
+        limited=row.get("limited") is True,
     )

@@ -22,6 +22,7 @@ from swingbot_db.store import transactions
 from swingbot_jobs.contract import worker_name
 from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.testbox import input_digests
+from swingbot_jobs.testbox.boot_time import limit_of
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 
@@ -55,7 +56,7 @@ def worker_names(settings: Settings) -> list[str]:
 
 
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Workers and deadline (seconds) of each builder, by name."""
+    """Workers of each builder and the longest deadline of its orders (seconds), by name."""
     table: dict[str, dict[str, Any]] = {
         KERNEL_BUILDER: {
             "workers": build_workers(settings.build),
@@ -65,7 +66,7 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     for testbox in sorted(testboxes(settings)):
         table[boot_builder(testbox)] = {
             "workers": [worker_name.of_testbox(testbox)],
-            "deadline_seconds": settings.boot.deadline_seconds,
+            "deadline_seconds": limit_of(settings.boot.deadline_seconds),
         }
     return table
 
@@ -145,7 +146,7 @@ def terms(settings: Settings) -> Terms:
         exchange_url=settings.exchange_url,
         repo=settings.git_url,
         build_deadline_seconds=settings.build.deadline_seconds,
-        boot_deadline_seconds=settings.boot.deadline_seconds,
+        testboxes=testboxes(settings),
     )
 
 

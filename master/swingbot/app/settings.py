@@ -236,8 +236,9 @@ class BuildSection:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootSection:
     deadline_seconds: int = _key(
-        900,
-        "upper limit for one boot with its runs, in seconds, even if the testbox allows more",
+        43200,
+        "longest boot with its runs that may be requested, in seconds; it is stopped after three"
+        " times as long as it should take",
     )
 
 

@@ -73,7 +73,10 @@ def lab_on(settings: Settings, begin: OpenTransaction) -> Lab:
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     began = time.monotonic()
     catalogue = Catalogue(
-        testboxes=KnownTestboxes(present=load_all(workers / "testboxes")),
+        testboxes=KnownTestboxes(
+            present=load_all(workers / "testboxes"),
+            boot_ceiling=settings.boot.deadline_seconds,
+        ),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
@@ -123,7 +126,6 @@ def _lab_settings(settings: Settings, recipients: tuple[str, ...]) -> LabSetting
         domain=settings.mail.domain,
         web_url=settings.web_url,
         deadline_build=settings.build.deadline_seconds,
-        deadline_boot=settings.boot.deadline_seconds,
         proof_gates=gate_names(settings.proof.gates),
         proof_require=gate_names(settings.proof.require),
         proof_deadline_seconds=3600.0 * settings.proof.deadline_hours,

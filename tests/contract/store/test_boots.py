@@ -94,18 +94,15 @@ def test_facts_are_those_of_the_latest_boot_that_came_up(store: Store, lab: Lab)
         assert facts == {TESTBOX: tx.boots.latest_facts(TESTBOX), "other": {}}
 
 
-def test_seconds_of_a_boot_are_the_mean_of_its_spec_or_of_the_testbox(
-    store: Store, lab: Lab
-) -> None:
+def test_seconds_of_a_boot_are_the_mean_of_its_spec(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         assert tx.boots.seconds(TESTBOX, lab.spec) is None
     for k, seconds in enumerate((10.0, 30.0)):
         a_boot(store, lab, k=k, seconds=seconds)
     with store.transaction() as tx:
         assert tx.boots.seconds(TESTBOX, lab.spec) == 20.0
-        assert tx.boots.seconds(TESTBOX, sha256("new")) == 20.0
+        assert tx.boots.seconds(TESTBOX, sha256("new")) is None
         assert tx.boots.seconds("other", lab.spec) is None
-        assert tx.boots.usual_seconds() == (60.0, 20.0)
 
 
 def test_boots_with_results_are_paged_and_chosen_by_program(store: Store, lab: Lab) -> None:

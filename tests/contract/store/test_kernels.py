@@ -145,7 +145,6 @@ def test_past_builds_come_oldest_first(store: Store, lab: Lab) -> None:
             (commit(2), 30.0, True, "builder"),
         ]
         assert tx.builds.past("vm-x86_64", "clang", 2) == []
-        assert tx.boots.usual_seconds() == (20.0, None)
 
 
 def test_object_lists_are_those_of_builds_that_have_one(store: Store, lab: Lab) -> None:

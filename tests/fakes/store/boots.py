@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from statistics import fmean, median
+from collections.abc import Collection
+from statistics import fmean
 from typing import Any, cast
 
 from swingbot.core.model.outcome import Outcome
@@ -74,16 +74,12 @@ class Boots(Noun):
     def _runs(self, boot: int) -> list[RunRow]:
         return [run for run in self.db.runs.values() if run.boot == boot]
 
-    def usual_seconds(self) -> tuple[float | None, float | None]:
-        builds = sorted(self.db.builds.values(), key=lambda row: row.built_at, reverse=True)
-        real = [row.build.seconds for row in builds if not row.build.cached][:_LATEST]
-        boots = [row.seconds for row in self._latest()][:_LATEST]
-        return median(real) if real else None, median(boots) if boots else None
-
     def seconds(self, testbox: str, spec: str) -> float | None:
-        here = [row for row in self._latest() if row.order.testbox == testbox]
-        own: Sequence[BootRow] = [row for row in here if row.order.spec == spec]
-        taken = [row.seconds for row in (own or here)[:_LATEST]]
+        taken = [
+            row.seconds
+            for row in self._latest()
+            if (row.order.testbox, row.order.spec) == (testbox, spec)
+        ][:_LATEST]
         return fmean(taken) if taken else None
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:

@@ -151,7 +151,7 @@ one_run() {
 	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" \
 		sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" \
 		>"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
-	[ -s "$sb_at/rc" ] || echo 137 >"$sb_at/rc"
+	[ -s "$sb_at/rc" ] || echo 124 >"$sb_at/rc"
 	clock
 	sb_ended=$sb_now
 	snapshot

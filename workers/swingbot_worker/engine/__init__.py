@@ -61,12 +61,3 @@ def job_entries(
         cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True),
         *runs,
     ]
-
-
-def overhead_seconds(testbox: Testbox) -> float:
-    """Return the guest seconds that a run may take in addition to its benchmark."""
-    if testbox.lkp is None:
-        return 0.0
-    from swingbot_worker.engine import lkp
-
-    return lkp.overhead_seconds(testbox)

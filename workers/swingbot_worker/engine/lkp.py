@@ -16,19 +16,16 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
+from swingbot_jobs.contract.deadline import run_limit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.reading.lkp import NoLkpEquivalent, job_file
-from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver, Testbox
+from swingbot_jobs.testbox.boot_time import LKP_VIRTUAL_SECONDS
+from swingbot_jobs.testbox.definition import LkpEngine, Testbox
 from swingbot_worker import InfraError, lease, process, rootfs, runner
 from swingbot_worker.engine.lkp_script import LKP
 from swingbot_worker.rootfs import Rootfs, cpio, libraries, packages, programs
 from swingbot_worker.site import Site
-
-# LKP's overhead around a run of one second, in seconds: it starts Ruby some fifteen times and
-# sleeps for five seconds. Measured in a virtual machine: 50 guest seconds.
-VIRTUAL_SECONDS: Final = 120.0
-REAL_SECONDS: Final = 30.0
 
 # The programs that LKP's scripts call, and the Ruby libraries that `lkp run` loads.
 _PACKAGES: Final = (
@@ -216,14 +213,9 @@ def script(
     return runner.framed(unit_jobs, text, f"{checks}\nlkp_ready && {{\n{runs}\n}}", alone=alone)
 
 
-def overhead_seconds(testbox: Testbox) -> float:
-    """Return the approximate guest seconds that LKP needs around a run."""
-    return VIRTUAL_SECONDS if isinstance(testbox.driver, QemuDriver) else REAL_SECONDS
-
-
 def _run_of(job: UnitJob) -> Callable[[int], str]:
     # far above the usual value, because a busy host slows a virtual machine down
-    limit = runner.limit_of(job) + int(5 * VIRTUAL_SECONDS)
+    limit = run_limit(job) + int(5 * LKP_VIRTUAL_SECONDS)
     return lambda number: " ".join(
         ("lkp_run", shlex.quote(job.name), str(number), str(limit), job.program)
     )

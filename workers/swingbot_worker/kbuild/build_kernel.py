@@ -58,7 +58,7 @@ def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None
         allowed = DEADLINE_SECONDS if order.deadline is None else order.deadline
         result, cached = _build(order.spec, out, site, progress, allowed)
     except InfraError as error:
-        return ended("infra", str(error))
+        return ended("infra", str(error)) | error.of_outcome
     except OSError as error:
         return ended(
             "infra",

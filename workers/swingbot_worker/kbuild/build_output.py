@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from swingbot_jobs.limits import KCONFIG_BYTES
-from swingbot_worker import InfraError, limits
+from swingbot_worker import LimitReached, limits
 from swingbot_worker.kbuild.make import BuildFailed
 
 MIB: Final = 1 << 20
@@ -40,7 +40,7 @@ _NOT_AS_LEFT: Final = (
 def take(directory: Path, name: str, target: Path) -> None:
     """Copy the file `name` of an object directory to `target`.
 
-    Raises BuildFailed if it is missing or not a regular file, InfraError if it is too long.
+    Raises BuildFailed if it is missing or not a regular file, LimitReached if it is too long.
     """
     with opened(directory, name) as source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink)
@@ -66,7 +66,7 @@ def opened(directory: Path, name: str) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(state.st_mode):
             raise BuildFailed(f"The build left {name}, but it is not a regular file.", [])
         if state.st_size > LONGEST[name]:
-            raise InfraError(
+            raise LimitReached(
                 f"The build left a {name} of {state.st_size // MIB} MB; the limit is "
                 f"{LONGEST[name] // MIB} MB."
             )
@@ -97,9 +97,9 @@ def spoilt(directory: Path) -> Iterator[None]:
 
 
 def refuse_huge(source_bytes: int) -> None:
-    """Raise InfraError for a source whose checkout would fill the disk."""
+    """Raise LimitReached for a source whose checkout would fill the disk."""
     if source_bytes > limits.SOURCE_BYTES:
-        raise InfraError(
+        raise LimitReached(
             f"The source has {source_bytes // MIB} MB of files; the limit is"
             f" {limits.SOURCE_BYTES // MIB} MB."
         )

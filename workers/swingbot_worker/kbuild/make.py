@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError, LimitReached, process
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.progress import PROGRESS_SECONDS, BuildProgress
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild
@@ -65,7 +65,7 @@ class Make:
         self.progress.command()
         done = self._run(argv)
         if done.timed_out:
-            raise InfraError(
+            raise LimitReached(
                 f"The build was stopped: `{what}` had not ended after {self.seconds:.0f} s."
             )
         if done.rc != 0:
@@ -92,7 +92,7 @@ class Make:
                 progress=self.progress,
             )
         except OverLimit as error:
-            raise InfraError(f"The build was stopped: it {error}.") from None
+            raise LimitReached(f"The build was stopped: it {error}.") from None
 
     def note(self, line: str) -> None:
         """Append a swingbot line to the build log."""
@@ -105,7 +105,7 @@ class Make:
             text = file.read(MAKE_OUTPUT_BYTES).decode(errors="replace")
         if self.walled is not None and self.walled.limited and log.disk_full(text):
             limits = self.walled.sandbox.limits
-            raise InfraError(
+            raise LimitReached(
                 f"The build needed more disk space than it may use: {limits.disk >> 20} MB "
                 f"(SWINGBOT_BUILD_DISK_MB), {limits.file >> 20} MB in one file, and "
                 f"{limits.tmp >> 20} MB in /tmp."

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swingbot_worker import InfraError, limits, process
+from swingbot_worker import LimitReached, limits, process
 
 Progress = Callable[[str], None]
 PROGRESS_SECONDS = 10.0
@@ -67,12 +67,12 @@ class BuildProgress:
         self._busy = (0.0, self.processor)
 
     def __call__(self, seconds: float) -> None:
-        """Raise InfraError if the build must be stopped, `seconds` after its command began."""
+        """Raise LimitReached if the build must be stopped, `seconds` after its command began."""
         self.measure()
         if self.processor >= self._busy[1] + 1.0:
             self._busy = (seconds, self.processor)
         if why := self._wrong(seconds - self._busy[0]):
-            raise InfraError(
+            raise LimitReached(
                 f"The build was stopped: it {why}. It had taken {self.processor:.0f} s of processor"
                 f" time and finished {self.finished} objects."
             )

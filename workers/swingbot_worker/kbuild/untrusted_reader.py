@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from swingbot_jobs.contract.trust import Trust
-from swingbot_worker import InfraError, limits
+from swingbot_worker import InfraError, LimitReached, limits
 from swingbot_worker.kbuild import functions, objects
 from swingbot_worker.kbuild.make import BuildFailed
 from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader, ReaderStopped
@@ -150,7 +150,7 @@ class BuildReader:
 
 def _unreadable(name: str, error: CannotRead) -> BuildFailed | InfraError:
     if isinstance(error, ReaderStopped):
-        return InfraError(f"The {name} that the build left could not be read: {error}.")
+        return LimitReached(f"The {name} that the build left could not be read: {error}.")
     return BuildFailed(f"The build left an invalid {name}: {error}.", [])
 
 

@@ -15,8 +15,8 @@ from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.reading.result import Results
-from swingbot_worker import InfraError, limits, walls
-from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
+from swingbot_worker import InfraError, LimitReached, limits, walls
+from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader, ReaderStopped
 from swingbot_worker.readers.run_status import runs_of
 
 _MODULE: Final = "swingbot_worker.readers.boot_task"
@@ -67,6 +67,8 @@ def read_boot(
         }
         try:
             return _checked(_answer(reader, task, file), unit_jobs)
+        except ReaderStopped as error:
+            raise LimitReached(f"The results could not be read: {error}.") from None
         except CannotRead as error:
             return _nothing(unit_jobs, ours, f"the results could not be read: {error}")
 

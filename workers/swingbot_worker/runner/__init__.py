@@ -11,20 +11,12 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from swingbot_jobs.contract.deadline import run_limit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.runner.fact_script import demanded, functions, held
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"
-# Guest seconds of a run of unknown duration.
-UNSAID_SECONDS = 20.0
-# Seconds that a program needs in addition to its job's runtime: warm-up, start and end of many
-# tasks.
-EXTRA_SECONDS = 10.0
-# Seconds that a disturbing monitor adds to its run: a profile is converted to a report in the
-# guest.
-MONITOR_SECONDS = 60.0
-
 PROFILER = "function-profile"
 # A run that was killed at its limit leaves the profiler enabled, which would slow down the next
 # run.
@@ -51,34 +43,6 @@ def framed(unit_jobs: Sequence[UnitJob], more: str, runs: str, *, alone: bool) -
     """
     sweep = SWEEP_ALL if alone else SWEEP_NOTHING
     return f"{PROLOGUE}{functions(unit_jobs)}\n{sweep}{more}\nfacts\n{runs}\nfacts_again\nfinish\n"
-
-
-def seconds_of(job: UnitJob) -> float:
-    """Return the approximate duration of one run of `job` in guest seconds, rather too long."""
-    if (runtime := _number(job, "runtime")) is not None:
-        return runtime + EXTRA_SECONDS
-    return job.work_seconds + EXTRA_SECONDS if job.work_seconds else UNSAID_SECONDS
-
-
-def all_seconds_of(job: UnitJob) -> float:
-    """Return the approximate duration of all runs of `job` in guest seconds."""
-    return sum(
-        seconds_of(job) + (MONITOR_SECONDS if job.monitor_of(number) else 0.0)
-        for number in job.numbers
-    )
-
-
-def limit_of(job: UnitJob, monitor: str | None = None) -> int:
-    """Return the guest seconds after which a run of `job` is killed.
-
-    The limit is far above the usual duration, because a slow kernel is a result.
-    """
-    return int(30 + 3 * (seconds_of(job) + (MONITOR_SECONDS if monitor else 0.0)))
-
-
-def _number(job: UnitJob, name: str) -> float | None:
-    text = job.params.get(name, "")
-    return float(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:
@@ -121,7 +85,7 @@ def run_of(job: UnitJob, more: Mapping[str, str] = MappingProxyType({})) -> Call
                 "one_run",
                 shlex.quote(job.name),
                 str(number),
-                str(limit_of(job, monitor)),
+                str(run_limit(job, monitor)),
                 monitor or "-",
                 job.program,
                 *params,

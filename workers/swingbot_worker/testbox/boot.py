@@ -30,6 +30,7 @@ from swingbot_worker.testbox.driver import (
 from swingbot_worker.testbox.fence import NO_FENCE, Fence
 from swingbot_worker.testbox.kernel import Kernel, find
 from swingbot_worker.testbox.limits import limits
+from swingbot_worker.testbox.verdict import BootStatus
 
 
 def boot(
@@ -53,19 +54,20 @@ def boot(
 
     try:
         result, report = _boot(order, out, site, tell_phase, fence)
-    except OrderError as error:
-        return ended("infra", str(error)) | {"fault": "order"}
-    except (InfraError, TestboxError) as error:
+    except InfraError as error:
+        return ended("infra", str(error)) | error.of_outcome
+    except TestboxError as error:
         return ended("infra", str(error))
     except OSError as error:
         return ended(
             "infra",
             f"The worker's disk failed or is full ({error}); check {site.cache} and {out}.",
         )
-    return ended(result.verdict.status.value, result.verdict.reason) | {
-        "facts": report.facts,
-        "runs": report.runs,
-    }
+    seen = {"facts": report.facts, "runs": report.runs}
+    if result.verdict.status is BootStatus.LIMIT:
+        why = f"A limit ended the boot: {result.verdict.reason}"
+        return ended("infra", why) | {"fault": "limit", **seen}
+    return ended(result.verdict.status.value, result.verdict.reason) | seen
 
 
 def _boot(

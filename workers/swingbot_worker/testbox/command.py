@@ -7,7 +7,7 @@ file has cmdline), SWINGBOT_ORDER (path of the order, JSON), SWINGBOT_JOB (folde
 run.sh and programs/), SWINGBOT_OUT (folder to write to), SWINGBOT_FENCE (fencing token of the
 lease, unset for a boot by hand: a program that has seen a greater one at the testbox must not touch
 it). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked, 11
-oopsed, 12 hung, 13 timed out; any other status is an infrastructure failure.
+oopsed, 12 hung, 13 stopped by a limit; any other status is an infrastructure failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXITS = {
     10: BootStatus.PANICKED,
     11: BootStatus.OOPSED,
     12: BootStatus.HUNG,
-    13: BootStatus.TIMED_OUT,
+    13: BootStatus.LIMIT,
 }
 # The lease must be valid for at least this long when the operator's program starts.
 START_SECONDS = 60.0
@@ -61,7 +61,7 @@ class OperatorCommand:
             done = process.run(self.how.argv, timeout=request.limits.wall, log=log, start=start)
         if done.timed_out:
             late = f"not done after {request.limits.wall:.0f} s"
-            return Boot(verdict=Verdict(status=BootStatus.TIMED_OUT, reason=late))
+            return Boot(verdict=Verdict(status=BootStatus.LIMIT, reason=late))
         if done.rc not in EXITS:
             said = console.last_line(tail(log)) or "no output"
             raise InfraError(

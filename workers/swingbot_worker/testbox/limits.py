@@ -1,20 +1,16 @@
-"""Time limits of a boot, in wall-clock seconds unless a name has `guest`. Pure."""
+"""Limits of a boot, in wall-clock seconds. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swingbot_jobs.contract.deadline import PATIENCE
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.definition import QemuDriver, Testbox
-from swingbot_worker import engine, runner
+from swingbot_jobs.testbox.boot_time import boot_limit, boot_seconds, seconds_of_run
+from swingbot_jobs.testbox.definition import Testbox
+from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
-# Wall seconds of a busy guest second: 2 with counted instructions at shift 3, 1 else (measured on a
-# 2-core host).
-ICOUNT_PACE = 2.5
-# Factor by which a shared host may slow a boot down before the kernel counts as slow.
-PATIENCE = 3.0
-START_SECONDS = 30.0
 # A live boot prints something every second or two, on a busy host slightly less often.
 QUIET_SECONDS = 20.0
 
@@ -23,21 +19,16 @@ QUIET_SECONDS = 20.0
 class BootLimits:
     """Limits of a boot: `wall` in total, and `quiet_*` without a sign of life.
 
-    `quiet_boot` applies before the job begins, `quiet_job` after it.
+    `quiet_boot` applies before the job begins, `quiet_job` after it. `usual*` are the durations of
+    a healthy boot as a whole, of its start, and of its longest run.
     """
 
     wall: float
     quiet_boot: float
     quiet_job: float
-
-
-def estimate(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
-    """Return the approximate duration of a healthy boot with this job."""
-    return testbox.boot_seconds + sum(
-        _pace(testbox)
-        * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(testbox))
-        for job in unit_jobs
-    )
+    usual: float = 0.0
+    usual_boot: float = 0.0
+    usual_job: float = 0.0
 
 
 def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> BootLimits:
@@ -45,24 +36,29 @@ def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | Non
 
     They never exceed the order's deadline.
     """
-    wall = START_SECONDS + PATIENCE * estimate(testbox, unit_jobs)
-    longest = max((_run_seconds(testbox, job) for job in unit_jobs), default=0.0)
+    wall = boot_limit(testbox, unit_jobs)
+    longest = max(
+        (
+            seconds_of_run(testbox, job, job.monitors[0] if job.monitors else None)
+            for job in unit_jobs
+        ),
+        default=0.0,
+    )
     return BootLimits(
         wall=wall if deadline is None else min(wall, deadline),
         quiet_boot=QUIET_SECONDS + PATIENCE * testbox.boot_seconds,
         quiet_job=QUIET_SECONDS + PATIENCE * longest,
+        usual=boot_seconds(testbox, unit_jobs),
+        usual_boot=testbox.boot_seconds,
+        usual_job=longest,
     )
 
 
-def _run_seconds(testbox: Testbox, job: UnitJob) -> float:
-    """Return the duration of the longest run of `job`."""
-    return _pace(testbox) * (
-        runner.seconds_of(job)
-        + engine.overhead_seconds(testbox)
-        + (runner.MONITOR_SECONDS if job.monitors else 0.0)
-    )
-
-
-def _pace(testbox: Testbox) -> float:
-    counted = isinstance(testbox.driver, QemuDriver) and testbox.driver.accel == "icount"
-    return ICOUNT_PACE if counted else 1.0
+def silent(limit: float, usual: float, reason: str) -> Verdict:
+    """Return the verdict after `limit` seconds of silence, of which `usual` would be healthy."""
+    if limit < usual:
+        return Verdict(
+            status=BootStatus.LIMIT,
+            reason=f"the limit is too short, {usual:.0f} s would be healthy: {reason}",
+        )
+    return Verdict(status=BootStatus.HUNG, reason=reason)

@@ -15,7 +15,8 @@ class BootStatus(StrEnum):
     PANICKED = "panicked"
     OOPSED = "oopsed"  # the kernel reported an oops, whether or not the job completed
     HUNG = "hung"  # console and results went quiet
-    TIMED_OUT = "timed_out"  # the boot exceeded its time limit
+    # a limit of ours ended the boot, which says nothing about the kernel: the outcome is `infra`
+    LIMIT = "limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

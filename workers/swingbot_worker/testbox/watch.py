@@ -8,7 +8,7 @@ from pathlib import Path
 from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_worker import limits, runner
 from swingbot_worker.testbox import console
-from swingbot_worker.testbox.limits import BootLimits
+from swingbot_worker.testbox.limits import BootLimits, silent
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 LOOK_SECONDS = 0.2
@@ -50,7 +50,8 @@ class Watch:
             raise Stop(None)
         quiet = self._limits.quiet_job if sizes[1] else self._limits.quiet_boot
         if now - self._changed > quiet:
-            raise Stop(Verdict(status=BootStatus.HUNG, reason=self._hung(quiet)))
+            usual = self._limits.usual_job if sizes[1] else self._limits.usual_boot
+            raise Stop(silent(quiet, usual, self._hung(quiet)))
 
     def _check_sizes(self, console_bytes: int, results_bytes: int) -> None:
         for what, size, most in (
@@ -61,7 +62,7 @@ class Watch:
                 last = console.last_line(tail(self._console))
                 raise Stop(
                     Verdict(
-                        status=BootStatus.TIMED_OUT,
+                        status=BootStatus.LIMIT,
                         reason=(
                             f"the {what} was flooded with more than {most >> 20} MiB; last on the "
                             f"console: {last}"

@@ -17,6 +17,7 @@ from swingbot.app.commands.context import (
     read_overrides,
     shipped_jobs,
 )
+from swingbot.core.proof.gates import spoken
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
@@ -27,6 +28,7 @@ from swingbot_jobs.language.lint import LintFinding, LintResult, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.language.values import NominalTestbox
 from swingbot_jobs.terminal import say_json
+from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 
@@ -72,7 +74,11 @@ def jobs_expand(
     if json_:
         say_json(
             [
-                codec.plain(job) | {"result_root": _result_root(job, chosen.tbox_group)}
+                codec.plain(job)
+                | {
+                    "result_root": _result_root(job, chosen.tbox_group),
+                    "boot_seconds": boot_seconds(chosen, unit_jobs),
+                }
                 for job in unit_jobs
             ]
         )
@@ -81,7 +87,8 @@ def jobs_expand(
         click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {_described(job)}")
     click.echo(
         f"{_count(len(unit_jobs), 'unit job')} on {chosen.name},"
-        f" {_count(sum(len(job.numbers) for job in unit_jobs), 'run')} per boot"
+        f" {_count(sum(len(job.numbers) for job in unit_jobs), 'run')} per boot,"
+        f" about {spoken(boot_seconds(chosen, unit_jobs))}"
     )
 
 
@@ -127,6 +134,10 @@ def jobs_lint(
                 "unit_jobs": {
                     str(file): dict(one.unit_jobs) for file, one in zip(files, linted, strict=True)
                 },
+                "boot_seconds": {
+                    str(file): dict(one.boot_seconds)
+                    for file, one in zip(files, linted, strict=True)
+                },
             }
         )
     else:
@@ -162,11 +173,16 @@ def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
     good = [one for one in linted if one.good]
     for one in good:
         counts = [
-            f"{_count(count, 'unit job')} on {testbox}" for testbox, count in one.unit_jobs.items()
+            f"{_count(count, 'unit job')} on {testbox}" + _about(one.boot_seconds.get(testbox))
+            for testbox, count in one.unit_jobs.items()
         ]
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
         click.echo(f"{len(linted) - len(good)} of {len(linted)} job files have errors")
+
+
+def _about(seconds: float | None) -> str:
+    return "" if seconds is None else f", about {spoken(seconds)} a boot"
 
 
 def _job_file(session: CommandContext, name: str) -> Path:

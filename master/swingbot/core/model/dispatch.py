@@ -11,8 +11,12 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from swingbot.core.model.statuses import AttemptState, OrderState
+from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import SEARCH, OrderKind
 from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.boot_time import boot_limit
+from swingbot_jobs.testbox.definition import Testbox
 
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
 
@@ -79,7 +83,7 @@ class Terms:
     exchange_url: str
     repo: str  # git repository with all commits of this service
     build_deadline_seconds: float
-    boot_deadline_seconds: float
+    testboxes: Mapping[str, Testbox]
 
 
 def token(secret: bytes, attempt: int) -> str:
@@ -104,7 +108,7 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
     """Return the order document (`jobs/schema/order-1.schema.json`).
 
     It contains the attempt's token, so it must not be logged. Raises ValueError for a boot whose
-    kernel has no image, as such an order should not have become ready.
+    kernel has no image or whose testbox has no file.
     """
     document: dict[str, Any] = {
         "version": 1,
@@ -130,7 +134,12 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
         raise ValueError(
             f"order o{facts.order} is to boot kernel {facts.build_key[:12]}, which has no image"
         )
-    document["deadline_seconds"] = terms.boot_deadline_seconds
+    assert facts.testbox is not None
+    testbox = terms.testboxes.get(facts.testbox)
+    if testbox is None:
+        raise ValueError(f"testbox {facts.testbox} of order o{facts.order} has no file any more")
+    unit_jobs = [codec.typed(UnitJob, job) for job in facts.unit_jobs]
+    document["deadline_seconds"] = boot_limit(testbox, unit_jobs)
     # Parameters for an engine or a driver
     named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}
     document["kernel"] = {

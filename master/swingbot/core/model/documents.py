@@ -11,13 +11,14 @@ from typing import Any, NotRequired, TypedDict
 
 
 class UnitJob(TypedDict):
-    """Also `swingbot jobs expand`, with `result_root`."""
+    """Also `swingbot jobs expand`, with `result_root` and `boot_seconds`."""
 
     name: str
     runs: int  # runs in one boot
     params: dict[str, str]  # parameters
     program: str  # name of the program
     result_root: NotRequired[str]  # its result root, as far as it is known
+    boot_seconds: NotRequired[float]  # seconds of a boot with all unit jobs, roughly
     monitors: NotRequired[list[str]]  # monitors with a run of their own
     warmup: NotRequired[int]  # runs that are not counted
     demand: NotRequired[dict[str, Any]]  # facts that it demands

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swingbot_jobs.contract.orders import ContractError, OutcomeStatus
+from swingbot_jobs.contract.orders import ContractError, Fault, OutcomeStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Outcome:
     seconds: float
     files: Mapping[str, Mapping[str, Any]]  # {"sha256", "size"} by name
     reason: str | None = None
-    unfit: bool = False  # the testbox works, but cannot execute this order
+    fault: Fault | None = None  # why an infrastructure failure is not the testbox's
     origin: str = "measured"
     kernel: BuiltKernel | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)  # of the environment of a boot
@@ -46,7 +46,7 @@ class Outcome:
                 seconds=document["seconds"],
                 files=document["files"],
                 reason=document.get("reason"),
-                unfit=document["status"] == "infra" and document.get("fault") == "order",
+                fault=document.get("fault") if document["status"] == "infra" else None,
                 origin=document.get("origin", "measured"),
                 kernel=None if kernel is None else _kernel(kernel),
                 facts=document.get("facts", {}),

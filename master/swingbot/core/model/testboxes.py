@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from swingbot_jobs.testbox.definition import Testbox
 
@@ -19,6 +20,8 @@ class KnownTestboxes:
     present: Mapping[str, Testbox]  # with a file
     # as described by the removed file; cannot be booted
     remembered: Mapping[str, Testbox] = field(default_factory=dict)
+    # seconds that a boot with its runs may take; an order for a longer one is refused
+    boot_ceiling: float = inf
 
     def known(self, name: str) -> Testbox:
         """Return a present or remembered testbox. Raises KeyError."""

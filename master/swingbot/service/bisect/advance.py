@@ -47,6 +47,7 @@ from swingbot.service.bisect.journal import note_step
 from swingbot.service.bisect.weigh_points import Weighed, weigh_points
 from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import note_culprit
+from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, Tools, Transaction
@@ -54,8 +55,6 @@ from swingbot.service.ports.bisections import BisectionPoint, Bisections
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot_jobs.contract.kconfig import Kconfigs
-
-USUAL_BOOT_SECONDS = 10.0
 
 
 def advance_bisections(lab: Lab, faults: Faults) -> None:
@@ -215,7 +214,6 @@ def state_of(
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)
     seen = {o.key for o in observed}
-    _, boot_seconds = tx.boots.usual_seconds()
     return BisectionState(
         points=tuple(
             _points(
@@ -236,7 +234,7 @@ def state_of(
         better=metric.better,
         min_effect_pct=metric.min_effect(job.params),
         noise=noise_of(bisection, testbox.repeatable),
-        boot_cost_seconds=boot_seconds or USUAL_BOOT_SECONDS,
+        boot_cost_seconds=usual_boot_seconds(tx.boots, tx.specs, testbox, bisection.spec),
     )
 
 

@@ -15,8 +15,10 @@ from swingbot.service.lab.watch_testboxes import unscreened
 from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.ports.attempts import Attempts
 from swingbot.service.ports.orders import Orders
+from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.contract.trust import accepted
+from swingbot_jobs.testbox.boot_time import boot_limit
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by
 # another one that attaches to the same attempt. After this many, the attempt is declared dead and a
@@ -132,10 +134,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
         order = orders[attempt.order_id]
-        limit = GRACE + attempt_seconds(
-            order.kind,
-            lab.settings.deadline_build if order.kind == "build" else lab.settings.deadline_boot,
-        )
+        limit = GRACE + attempt_seconds(order.kind, _deadline(lab, tx.specs, order))
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(
@@ -153,6 +152,13 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
             tx.attempts.add_dispatch(
                 order.id, attempt.id, attempt.number, dispatch, builder_of(order)
             )
+
+
+def _deadline(lab: Lab, specs: Specs, order: Order) -> float:
+    if order.testbox is None or order.spec is None:
+        return lab.settings.deadline_build
+    testbox = lab.catalogue.testboxes.known(order.testbox)
+    return boot_limit(testbox, specs.get(order.spec))
 
 
 def _why_dead(attempt: Attempt) -> str | None:

@@ -36,14 +36,9 @@ class Boots(Protocol):
     def problems(self, boot: int, unit_job: str) -> list[str]:
         """Return why runs of this unit job are not good, in run order; warm-up runs are ignored."""
 
-    def usual_seconds(self) -> tuple[float | None, float | None]:
-        """Return the median seconds of the last 20 builds that really compiled and of the last 20
-        boots; None for each without any.
-        """
-
     def seconds(self, testbox: str, spec: str) -> float | None:
-        """Return the mean seconds of the last 20 boots of this spec on the testbox, or of any spec
-        there; None before the first.
+        """Return the mean seconds of the last 20 boots of this spec on the testbox; None before
+        the first.
         """
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:

@@ -113,7 +113,6 @@ class LabSettings:
     domain: str
     web_url: str
     deadline_build: float
-    deadline_boot: float
     proof_gates: tuple[str, ...]
     proof_require: tuple[str, ...]
     proof_deadline_seconds: float

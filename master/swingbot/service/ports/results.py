@@ -13,6 +13,10 @@ class Unreadable(Exception):
     """The results cannot be read within the limits; the message says which, about "them"."""
 
 
+class ReadingStopped(Unreadable):
+    """A limit of ours ended the reader, which says nothing about the boot."""
+
+
 class ResultReader(Protocol):
     def parse(
         self,
@@ -20,4 +24,4 @@ class ResultReader(Protocol):
         unit_jobs: Sequence[UnitJob],
         facts: Mapping[str, Any] | None,
     ) -> list[ParsedRun]:
-        """Return every expected run, in order. Raises Unreadable."""
+        """Return every expected run, in order. Raises Unreadable, ReadingStopped."""

@@ -37,6 +37,7 @@ from swingbot.core.thresholds import (
     GATE_MOST_BOOTS_REPEATABLE,
 )
 from swingbot.service.clock_watch import SteadyClock
+from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.kernel.images import all_images_of, images_of
 from swingbot.service.ports import Artifacts, Catalogue, Git, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.boots import Boots
@@ -185,11 +186,11 @@ def cost_of(
     return foresee(
         git,
         builds,
-        boots,
         (kernels.base, kernels.head),
-        case.bisection.testbox,
-        specs.add([kernels.job]),
         kernels.boots or first_boots(testboxes, case),
+        usual_boot_seconds(
+            boots, specs, testboxes.known(case.bisection.testbox), specs.add([kernels.job])
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from swingbot.service import limits
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
-from swingbot.service.ports.results import ResultReader, Unreadable
+from swingbot.service.ports.results import ReadingStopped, ResultReader, Unreadable
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
@@ -50,11 +50,11 @@ def _ingest(
     tx.attempts.release_lease(attempt.id)
     reason = outcome.reason or "no reason given"
     present = catalogue.testboxes.present
-    if outcome.unfit or (outcome.status == "infra" and order.state == "cancelled"):
+    if outcome.fault or (outcome.status == "infra" and order.state == "cancelled"):
         withdrew(present, tx.testboxes, order, reason)  # not a failure of its testbox
     else:
         outcome_came(present, settings, tx, order, outcome.status, outcome.reason)
-    if outcome.unfit and order.state == "running":
+    if outcome.fault == "order" and order.state == "running":
         tx.orders.set_state(order.id, "failed", reason)
         return
     if outcome.kind != order.kind or outcome.status == "infra":
@@ -95,8 +95,8 @@ def _ingest_boot(
 ) -> bool:
     """Store a boot with its runs.
 
-    Returns False if it has to be repeated: a demand of the job was not met, or its results are
-    unreadable.
+    Returns False if it has to be repeated: a demand of the job was not met, a limit of ours ended
+    a run or the reader, or its results are damaged.
     """
     build = tx.builds.by_key([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
@@ -109,6 +109,12 @@ def _ingest_boot(
             else []
         )
     except (FileNotFoundError, ArtifactError):
+        return False
+    except ReadingStopped as error:
+        tx.attempts.set_reason(attempt.id, f"the results could not be read: {error}; repeated")
+        return False
+    if limited := next((run.reason for run in runs if run.limited), None):
+        tx.attempts.set_reason(attempt.id, f"{limited}; repeated")
         return False
     invalid = next((run.reason for run in runs if run.status == "invalid"), None)
     if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
@@ -141,7 +147,7 @@ def read_runs(
     boot are failed.
 
     Raises FileNotFoundError and ArtifactError if the results are missing from the store or damaged
-    there.
+    there, ReadingStopped if a limit ended their reader.
     """
     with tools.artifacts.open(results) as tar:
         runs = _parsed(programs, tools.results, tar, spec, facts)
@@ -163,6 +169,8 @@ def _parsed(
         return parse_results(tar, spec, programs, facts)
     try:
         return results.parse(tar, spec, facts)
+    except ReadingStopped:
+        raise
     except Unreadable as error:
         return [
             ParsedRun(

@@ -17,6 +17,7 @@ from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import ChangedValues, changes
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
+from swingbot.service.ports.results import ReadingStopped
 from swingbot.service.ports.runs import Runs
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
@@ -172,13 +173,12 @@ def _reread(
     except Gone as error:
         done.note_unreadable(boot.id, f"results.tar was {error}")
         return
-    except (FileNotFoundError, ArtifactError) as error:
-        done.note_unreadable(
-            boot.id,
-            str(error)
-            if isinstance(error, ArtifactError)
-            else f"results.tar is not in the artifact store (sha256 {boot.results})",
-        )
+    except FileNotFoundError:
+        missing = f"results.tar is not in the artifact store (sha256 {boot.results})"
+        done.note_unreadable(boot.id, missing)
+        return
+    except (ArtifactError, ReadingStopped) as error:
+        done.note_unreadable(boot.id, str(error))
         return
     done.runs += len(read)
     _add_new(

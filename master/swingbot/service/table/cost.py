@@ -12,10 +12,12 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.table.references import references_of
 from swingbot.service.kernel.foresee_builds import build_seconds
-from swingbot.service.ports import Git, LabSettings
+from swingbot.service.ports import Git
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.specs import Specs
 from swingbot.service.table.detectable_effects import DetectableEffect
+from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 
 
@@ -27,7 +29,7 @@ class TestboxCost:
     boots: int  # still needed
     known: int  # existing boots that count
     seconds: float
-    at_most: bool  # no similar boot was timed there yet, so the deadline counts
+    at_most: bool  # no such boot was timed there yet: computed from its unit jobs, rather too long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class TableCost:
 def cost_of(
     git: Git,
     testboxes: KnownTestboxes,
-    settings: LabSettings,
+    specs: Specs,
     builds: KernelBuilds,
     boots: Boots,
     new: NewComparison,
@@ -106,7 +108,7 @@ def cost_of(
                 built,
                 testboxes.known(testbox),
                 spec,
-                settings.deadline_boot,
+                boot_seconds(testboxes.known(testbox), specs.get(spec)),
             )
             for testbox, spec in new.parts
         ],
@@ -138,9 +140,9 @@ def _of_part(
     builds: Mapping[str, KernelBuild],
     testbox: Testbox,
     spec: str,
-    deadline: float,
+    computed: float,
 ) -> TestboxCost:
-    """Return the cost of one testbox; before its first boot each takes until the `deadline` (s)."""
+    """Return the cost of one testbox; before its first boot each takes the `computed` seconds."""
     needed: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
     known = 0
     for arm, variant in zip(new.arms, variants, strict=True):
@@ -163,6 +165,6 @@ def _of_part(
         testbox=testbox.name,
         boots=number,
         known=known,
-        seconds=number * (deadline if usual is None else usual),
+        seconds=number * (computed if usual is None else usual),
         at_most=usual is None and number > 0,
     )

@@ -12,7 +12,7 @@ from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import trust_in, variant_of
-from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Git, Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
@@ -50,7 +50,7 @@ def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
     return rehearse(
         lab.transaction,
         "plan extension",
-        lambda tx: _planned(lab.tools.git, lab.catalogue, lab.settings, tx, request),
+        lambda tx: _planned(lab.tools.git, lab.catalogue, tx, request),
     )
 
 
@@ -61,7 +61,7 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     boots of another day. Raises RequestError.
     """
     with lab.transaction("extend") as tx:
-        planned = _planned(lab.tools.git, lab.catalogue, lab.settings, tx, request)
+        planned = _planned(lab.tools.git, lab.catalogue, tx, request)
         number = table_with(tx.comparisons, request.id).id
         tx.comparisons.reopen(number, planned.boots, planned.added)
         return planned
@@ -70,7 +70,6 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
 def _planned(
     git: Git,
     catalogue: Catalogue,
-    settings: LabSettings,
     tx: Transaction,
     request: ExtensionRequest,
 ) -> Extension:
@@ -92,7 +91,7 @@ def _planned(
     cost = cost_of(
         git,
         catalogue.testboxes,
-        settings,
+        tx.specs,
         tx.builds,
         tx.boots,
         blocks,

@@ -41,7 +41,7 @@ from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
 from swingbot.service.table.policy import restricted
 from swingbot.service.table.request import TableRequest
-from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
@@ -122,7 +122,7 @@ def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
                 cost_of(
                     lab.tools.git,
                     lab.catalogue.testboxes,
-                    lab.settings,
+                    tx.specs,
                     tx.builds,
                     tx.boots,
                     new,
@@ -262,10 +262,13 @@ def _parts(
             trust,
         )
     with _about("with"):
-        return [
+        parts = [
             (name, with_monitors(catalogue.programs, specs, spec, request.columns))
             for name, spec in parts
         ]
+    for name, spec in parts:
+        refuse_long(catalogue.testboxes, name, specs.get(spec))
+    return parts
 
 
 def _built(kconfigs: Kconfigs, tree: Tree, row: LayoutRow) -> Tree:

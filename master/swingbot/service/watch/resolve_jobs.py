@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.proof.gates import spoken
+from swingbot.core.text.numbers import count
 from swingbot.service.ports import LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
@@ -14,6 +16,7 @@ from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.reading import lkp
+from swingbot_jobs.testbox.boot_time import boot_seconds
 
 
 def pick_testboxes(
@@ -121,5 +124,17 @@ def check_parts(
             testboxes.known(name).check_settings(unit_jobs, trust)
         except ValueError as error:
             raise RequestError(str(error)) from None
+        refuse_long(testboxes, name, unit_jobs)
         parts.append((name, unit_jobs))
     return parts
+
+
+def refuse_long(testboxes: KnownTestboxes, name: str, unit_jobs: Sequence[UnitJob]) -> None:
+    """Raise RequestError if a boot with these unit jobs takes longer than the lab allows."""
+    seconds = boot_seconds(testboxes.known(name), unit_jobs)
+    if seconds > testboxes.boot_ceiling:
+        raise RequestError(
+            f"a boot of {name} with {count(len(unit_jobs), 'unit job')} takes about"
+            f" {spoken(seconds)}, and at most {spoken(testboxes.boot_ceiling)} are allowed"
+            " (boot.deadline_seconds); request fewer unit jobs or runs"
+        )

@@ -16,7 +16,7 @@ from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 # A failure that the kernel itself reports outweighs silence. Both lists start with the worst.
 _EVIDENT: Final = (BootStatus.PANICKED, BootStatus.OOPSED)
-_SILENT: Final = (BootStatus.HUNG, BootStatus.TIMED_OUT)
+_SILENT: Final = (BootStatus.HUNG, BootStatus.LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot_jobs.contract.deadline import run_limit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
@@ -107,7 +108,7 @@ def _served(job: UnitJob, addresses: Mapping[str, str]) -> Callable[[int], str]:
 
 def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], terms: HandshakeTerms) -> str:
     longest = max(
-        (runner.limit_of(job, monitor) for job in jobs for monitor in (None, *job.monitors)),
+        (run_limit(job, monitor) for job in jobs for monitor in (None, *job.monitors)),
         default=0,
     )
     cases = "\n".join(_case(job) for job in jobs)

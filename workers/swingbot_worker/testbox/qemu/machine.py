@@ -64,7 +64,7 @@ class Machine:
 
         def look(elapsed: float) -> None:
             if why := request.node.given_up():
-                raise Stop(Verdict(status=BootStatus.TIMED_OUT, reason=why))
+                raise Stop(Verdict(status=BootStatus.LIMIT, reason=why))
             watch(elapsed)
 
         try:
@@ -102,7 +102,7 @@ class Machine:
         after = f"last on the console: {last}" if last else "the console is empty"
         if done is None or done.timed_out:
             late = f"not done after {self.request.limits.wall:.0f} s; {after}"
-            return Verdict(status=BootStatus.TIMED_OUT, reason=late)
+            return Verdict(status=BootStatus.LIMIT, reason=late)
         # QEMU also exits with 0 if it is killed from outside.
         if done.rc != 0 or "terminating on signal" in tail(self._log):
             return self._failed(done.rc)

@@ -16,6 +16,7 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, limits, rootfs
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import Fact, Request
+from swingbot_worker.testbox.limits import silent
 from swingbot_worker.testbox.ssh import (
     boot_verdict,
     console_log,
@@ -298,7 +299,7 @@ class Session:
                 if (event := self._returned_silently(progress)) is not None:
                     return event
             if self.driver.power is not None and (why := self.request.node.given_up()):
-                self.verdict = Verdict(status=BootStatus.TIMED_OUT, reason=why)
+                self.verdict = Verdict(status=BootStatus.LIMIT, reason=why)
                 return Event.DEADLINE
             if now > deadline(progress, self._times()):
                 self.verdict = self._late(report)
@@ -307,8 +308,9 @@ class Session:
             if self.driver.console is not None and now - self._changed > quiet:
                 if not report.began:
                     self._still_there()
-                self.verdict = console.judge(report.text) or Verdict(
-                    status=BootStatus.HUNG, reason=boot_verdict.silent(report, quiet)
+                usual = guest.BEAT_SECONDS if report.up else self.request.limits.usual_boot
+                self.verdict = console.judge(report.text) or silent(
+                    quiet, usual, boot_verdict.silent(report, quiet)
                 )
                 self._check_power()
                 return Event.QUIET
@@ -325,7 +327,7 @@ class Session:
         most = limits.CONSOLE_RESULTS_BYTES if report.done else limits.CONSOLE_BYTES
         if verdict is None and self._size - self._from > most:
             verdict = Verdict(
-                status=BootStatus.TIMED_OUT,
+                status=BootStatus.LIMIT,
                 reason=f"the console was flooded with more than {most >> 20} MiB",
             )
         self.verdict = verdict
@@ -369,10 +371,10 @@ class Session:
     def _late(self, report: console_log.ConsoleReport) -> Verdict:
         last = console.last_line(report.text)
         after = f"last on the console: {last}" if last else "the console is empty"
-        return Verdict(
-            status=BootStatus.TIMED_OUT,
-            reason=f"not done after {self.request.limits.wall:.0f} s; {after}",
-        )
+        reason = f"not done after {self.request.limits.wall:.0f} s; {after}"
+        if self.driver.console is None:  # nothing else could show that it hangs
+            return silent(self.request.limits.wall, self.request.limits.usual, reason)
+        return Verdict(status=BootStatus.LIMIT, reason=reason)
 
     # --- the power switch
 

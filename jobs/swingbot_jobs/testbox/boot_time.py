@@ -1,0 +1,47 @@
+"""How long a boot takes, from its unit jobs and the file of its testbox, in wall seconds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from swingbot_jobs.contract.deadline import PATIENCE, run_seconds
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.definition import QemuDriver, Testbox
+
+# Wall seconds of a busy guest second: 2 with counted instructions at shift 3, 1 else (measured on a
+# 2-core host).
+ICOUNT_PACE: Final = 2.5
+# Seconds to send image and root file system to a real machine, and to start anything.
+SENDING_SECONDS: Final = 30.0
+# Guest seconds that LKP needs around a run: it starts Ruby some fifteen times and sleeps for five
+# seconds. Measured in a virtual machine: 50.
+LKP_VIRTUAL_SECONDS: Final = 120.0
+LKP_REAL_SECONDS: Final = 30.0
+
+
+def boot_seconds(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
+    """Return the approximate duration of a healthy boot with all its runs."""
+    return testbox.boot_seconds + sum(
+        seconds_of_run(testbox, job, job.monitor_of(number))
+        for job in unit_jobs
+        for number in job.numbers
+    )
+
+
+def boot_limit(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
+    """Return the duration at which such a boot is stopped."""
+    return limit_of(boot_seconds(testbox, unit_jobs))
+
+
+def limit_of(seconds: float) -> float:
+    """Return the limit of a boot that takes so long."""
+    return SENDING_SECONDS + PATIENCE * seconds
+
+
+def seconds_of_run(testbox: Testbox, job: UnitJob, monitor: str | None) -> float:
+    """Return the duration of one run of `job`."""
+    virtual = isinstance(testbox.driver, QemuDriver)
+    around = LKP_VIRTUAL_SECONDS if virtual else LKP_REAL_SECONDS
+    pace = ICOUNT_PACE if testbox.repeatable else 1.0
+    return pace * (run_seconds(job, monitor) + (around if testbox.lkp is not None else 0.0))
