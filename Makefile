@@ -6,8 +6,8 @@ PYTEST := $(BIN)/python -m pytest
 # first (tests/times.py). Their times are kept for the next run.
 PARALLEL = -n $(1) --dist loadfile --no-loadscope-reorder --junitxml=build/times/$@.xml
 BUSY := $(shell nproc)
-# Unit tests, and those of the database and Buildbot, spend much of their time waiting for processes,
-# heartbeats and timeouts.
+# Tests of the database and Buildbot spend much of their time waiting for processes, heartbeats and
+# timeouts.
 WAITING := $(shell expr $$(nproc) + 1)
 STAGE := @.ci/stage
 # Without cached bytecode each process would compile all it imports.
@@ -31,7 +31,7 @@ lint: setup ## check formatting, types, imports, shell scripts and YAML
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests, goldens, and contract tests against the in-memory store
-	@$(PYTEST) $(call PARALLEL,$(WAITING)) -m "not postgres" tests/unit tests/contract/store
+	@$(PYTEST) $(call PARALLEL,$(BUSY)) -m "not postgres" tests/unit tests/contract/store
 
 affected: browser ## tests that the change since origin/main can reach; SINCE=REV, IN=tests/unit
 	@$(BIN)/python -m tests.affected $(SINCE) $(addprefix --in ,$(IN))

@@ -13,12 +13,11 @@ from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import sheet_of_table
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_run
+from tests.programs import PROGRAMS
 from tests.table_documents import a_table
 
 PROGRAMS_DIR = Path(__file__).parents[2] / "jobs" / "programs"
-PROGRAMS = load_programs(PROGRAMS_DIR)
 NETPERF = PROGRAMS_DIR / "netperf" / "samples"
 
 

@@ -31,7 +31,6 @@ from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of, spec_sha256
 from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.lint import lint
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import job_file
 from swingbot_jobs.reading.result import Results
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox, remembered
@@ -45,9 +44,9 @@ from swingbot_worker.testbox.cluster import script as cluster
 from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.ssh import guest
 from tests.contract.labs import JOBS, played_lab
+from tests.programs import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = load_programs(ROOT / "jobs" / "programs")
 NEVER = "transparent_hugepage=never"
 QEMU = """\
 name: box

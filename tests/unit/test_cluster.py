@@ -8,14 +8,12 @@ import pytest
 
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
-from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.resources import root
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.file import load, load_file
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
+from tests.programs import PROGRAMS
 
-PROGRAMS = load_programs(root() / "jobs" / "programs")
 NODE = (
     "name: {name}\ntbox_group: {name}\ndriver: qemu\nmodel: some VM\nnr_cpu: 2\nmemory_mb: "
     "512\nqemu: {{accel: tcg}}\n"

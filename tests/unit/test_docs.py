@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -54,8 +55,22 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def prose(page: Path) -> Iterator[tuple[int, str]]:
+@cache
+def tracked() -> frozenset[str]:
+    """The files of the repository."""
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
+    ).stdout
+    return frozenset(filter(None, listed.split("\0")))
+
+
+@cache
+def prose(page: Path) -> tuple[tuple[int, str], ...]:
     """Lines outside of code blocks, with their numbers."""
+    return tuple(_prose(page))
+
+
+def _prose(page: Path) -> Iterator[tuple[int, str]]:
     fenced = False
     listed = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
@@ -67,10 +82,10 @@ def prose(page: Path) -> Iterator[tuple[int, str]]:
             listed = bool(re.match(r"([-*]|\d+\.) ", line))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_lines_are_short_outside_of_tables_code_and_addresses(page: Path) -> None:
+def test_lines_are_short_outside_of_tables_code_and_addresses() -> None:
     wide = [
-        (number, line)
+        (name(page), number, line)
+        for page in PAGES
         for number, line in prose(page)
         if len(line) > COLUMNS
         and not line.lstrip().startswith("|")
@@ -80,14 +95,17 @@ def test_lines_are_short_outside_of_tables_code_and_addresses(page: Path) -> Non
     assert wide == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_path_that_a_page_names_exists(page: Path) -> None:
-    tracked = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True
-    ).stdout.split()
-    tops = {path.split("/")[0] for path in tracked} | {"core", "service", "adapters", "web", "app"}
+def test_every_path_that_a_page_names_exists() -> None:
+    tops = {path.split("/")[0] for path in tracked()} | {
+        "core",
+        "service",
+        "adapters",
+        "web",
+        "app",
+    }
     missing = [
-        (number, word)
+        (name(page), number, word)
+        for page in PAGES
         for number, line in prose(page)
         for word in _CODE.findall(line)
         if _PATH.fullmatch(word)
@@ -97,14 +115,11 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_file_that_a_page_names_without_its_folder_exists(page: Path) -> None:
-    tracked = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True
-    ).stdout.split()
-    names = {path.rpartition("/")[2] for path in tracked} | _ELSEWHERE
+def test_every_file_that_a_page_names_without_its_folder_exists() -> None:
+    names = {path.rpartition("/")[2] for path in tracked()} | _ELSEWHERE
     missing = [
-        (number, word)
+        (name(page), number, word)
+        for page in PAGES
         for number, line in prose(page)
         for word in _CODE.findall(line)
         if _BARE.fullmatch(word) and word not in names
@@ -112,11 +127,11 @@ def test_every_file_that_a_page_names_without_its_folder_exists(page: Path) -> N
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_a_page_is_cited_by_a_link(page: Path) -> None:
+def test_a_page_is_cited_by_a_link() -> None:
     pages = {other.name for other in (ROOT / "docs").glob("*.md")}
     unlinked = [
-        (number, word)
+        (name(page), number, word)
+        for page in PAGES
         for number, line in prose(page)
         for word in _CODE.findall(_LINK.sub("", line))
         if word in pages or (word.startswith("docs/") and word.removeprefix("docs/") in pages)
@@ -151,11 +166,8 @@ def test_what_counts_as_outside_the_repository(text: str, outside: bool) -> None
 
 
 def test_no_text_names_what_is_outside_the_repository() -> None:
-    tracked = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
-    ).stdout.split("\0")
     places = []
-    for file in filter(None, tracked):
+    for file in sorted(tracked()):
         if file == name(Path(__file__)) or not (ROOT / file).is_file():
             continue
         content = (ROOT / file).read_bytes()
@@ -163,10 +175,11 @@ def test_no_text_names_what_is_outside_the_repository() -> None:
             continue  # not text
         for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
             places += [(file, number, found[0]) for found in _OUTSIDE.finditer(line)]
-    assert len(tracked) > 1000
+    assert len(tracked()) > 1000
     assert places == []
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The fragments that GitHub and GitLab make of headings."""
     headings = (re.match(r"#+ (.+)", line) for _, line in prose(page))
@@ -177,29 +190,27 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_link_within_the_tree_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_tree_leads_somewhere() -> None:
     broken = []
-    for number, line in prose(page):
-        for link in _LINK.findall(_CODE.sub("", line)):
-            target, _, fragment = link.partition("#")
-            if "://" in link or link.startswith("mailto:"):
-                continue
-            place = (page.parent / target).resolve() if target else page
-            if not place.exists() or (fragment and fragment not in anchors(place)):
-                broken.append((number, link))
+    for page in PAGES:
+        for number, line in prose(page):
+            for link in _LINK.findall(_CODE.sub("", line)):
+                target, _, fragment = link.partition("#")
+                if "://" in link or link.startswith("mailto:"):
+                    continue
+                place = (page.parent / target).resolve() if target else page
+                if not place.exists() or (fragment and fragment not in anchors(place)):
+                    broken.append((name(page), number, link))
     assert broken == []
 
 
+_CITING: Final = {".md", ".py", ".sql", ".yaml", ".sh"}
+
+
 def test_every_section_that_a_file_cites_exists() -> None:
-    tracked = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "*.md", "*.py", "*.sql", "*.yaml", "*.sh", "Makefile"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    files = [file for file in sorted(tracked()) if Path(file).suffix in _CITING]
     missing, cited = [], 0
-    for file in tracked:
+    for file in files:
         text = (ROOT / file).read_text()
         for page, section in _CITATION.findall(re.sub(r"\s*\n[ \t]*(?:#|--)?[ \t]*", " ", text)):
             places = [ROOT / page, ROOT / "docs" / page]

@@ -13,10 +13,9 @@ from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand, path_params
 from swingbot_jobs.language.job import JobError
-from swingbot_jobs.language.program import load_programs
+from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
-PROGRAMS = load_programs(JOBS / "programs")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.language.job import JobError, load_job, read_job
-from swingbot_jobs.language.program import load_programs
+from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
-PROGRAMS = load_programs(JOBS / "programs")
 
 
 def settings(text: str) -> list[dict[str, list[str | None]]]:

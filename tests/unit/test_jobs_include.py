@@ -13,10 +13,9 @@ from swingbot_jobs import limits
 from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.include import include
 from swingbot_jobs.language.job import JobError, load_job
-from swingbot_jobs.language.program import load_programs
+from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
-PROGRAMS = load_programs(JOBS / "programs")
 HACKBENCH = (
     "suite: hackbench\nnr_threads:\n  - 1\n  - 2\n\nhackbench:\n  mode: [process, threads]\n "
     " ipc: pipe\n"

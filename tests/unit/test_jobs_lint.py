@@ -10,11 +10,10 @@ from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
 from swingbot_jobs.language.lint import lint
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.language.values import NominalTestbox
+from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
-PROGRAMS = load_programs(JOBS / "programs")
 ONE, TWO = NominalTestbox("one", "one", 1), NominalTestbox("two", "two", 2)
 
 

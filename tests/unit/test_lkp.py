@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -15,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import NoLkpEquivalent, exit_status, job_file, job_file_by_hand
 from swingbot_jobs.reading.parse import METRIC, parse_results, parse_run
 from swingbot_jobs.reading.result import ParsedRun, ParseError
+from tests.programs import PROGRAMS
 from tests.unit.test_parse_results import tar
 
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 PARAMS = {
     "nr_threads": "2",
     "mode": "process",

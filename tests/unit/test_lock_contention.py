@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.language.program import find_metric, load_programs
+from swingbot_jobs.language.program import find_metric
 from swingbot_jobs.reading.parse import parse_file
+from tests.programs import PROGRAMS
 
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 RUN = PROGRAMS["lock-contention"].directory / "run"
 HEAD = " contended   total wait     max wait     avg wait         type   caller\n\n"
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from swingbot_jobs import limits
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_file, parse_results, read_results
 from swingbot_jobs.reading.result import ParseError, Results
+from tests.programs import PROGRAMS
 
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 JOB = UnitJob(name="j-1", program="page-fault", params={"nr_task": "1", "mode": "process"}, runs=2)
 LINE = (
     "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 "

@@ -12,14 +12,13 @@ import pytest
 
 from swingbot_jobs.contract.facts import demand
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading import snapshots
 from swingbot_jobs.reading.parse import parse_file, parse_results, parse_run
 from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.result import ParseError
+from tests.programs import PROGRAMS
 
 INPUTS = Path(__file__).parent / "raw_output"
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 FAULTS = (
     "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0"
     " faults_per_second=2.00\n"

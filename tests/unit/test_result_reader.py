@@ -117,11 +117,11 @@ def test_a_child_of_a_large_process_is_not_replaced_for_the_size_of_its_parent(
 def test_an_answer_that_is_too_long_is_refused_and_the_next_one_is_read(
     reader: ChildResultReader,
 ) -> None:
-    job = UnitJob(name=JOB.name, program="many", params={}, runs=40)
+    job = UnitJob(name=JOB.name, program="many", params={}, runs=12)
     with many_values() as programs:
         greedy = ChildResultReader(programs)
         with pytest.raises(Unreadable, match="more than 16 MiB was read"):
-            greedy.parse(archive(*[{"rc": "0"}] * 40), [job], None)
+            greedy.parse(archive(*[{"rc": "0"}] * 12), [job], None)
         few = greedy.parse(archive({"rc": "0"}), [job], None)
         greedy.close()
     assert [run.status for run in few[:2]] == ["ok", "missing"]
@@ -144,13 +144,11 @@ def test_a_reader_that_does_not_answer_is_replaced(
     with many_values(program) as programs:
         reader = ChildResultReader(programs, seconds=1.0 if "True: pass" in program else 60.0)
         job = UnitJob(name=JOB.name, program="many", params={}, runs=1)
-        for _ in range(2):
-            with pytest.raises(Unreadable, match=problem):
-                reader.parse(archive({"rc": "0"}), [job], None)
+        with pytest.raises(Unreadable, match=problem):
+            reader.parse(archive({"rc": "0"}), [job], None)
+        reader._seconds = 60.0  # a busy host may need more than a second to start the next
+        assert reader.parse(archive(), [job], None)[0].status == "missing"
         reader.close()
-        patient = ChildResultReader(programs)
-        assert patient.parse(archive(), [job], None)[0].status == "missing"
-        patient.close()
 
 
 def test_results_beyond_a_limit_make_every_run_of_the_boot_failed_and_say_why(

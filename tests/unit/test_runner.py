@@ -14,12 +14,11 @@ from swingbot_jobs.contract.deadline import UNSAID_SECONDS, run_limit, run_secon
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand
-from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
+from tests.programs import PROGRAMS
 
-PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "testbox" / "run.sh"
 
 

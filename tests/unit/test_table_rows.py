@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +17,9 @@ from swingbot.core.table.rows import (
     rows_without_numbers,
 )
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import load_programs
 from tests.builders import METRIC, UNIT_JOB
+from tests.programs import PROGRAMS
 
-PROGRAMS = load_programs(Path(__file__).parents[2] / "jobs" / "programs")
 JOB = UnitJob(name=UNIT_JOB, program="page-fault", params={}, runs=3)
 RULE = TestboxRule(
     testbox="vm",

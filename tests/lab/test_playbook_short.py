@@ -1,0 +1,150 @@
+"""The playbook as Ansible reads it, without a host that it could change."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ANSIBLE = Path(__file__).parents[2] / "ansible"
+
+
+def playbook(*words: str, inventory: Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
+    env = {
+        **os.environ,
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    argv = [
+        str(Path(sys.executable).with_name("ansible-playbook")),
+        "-i",
+        str(inventory),
+        "site.yml",
+        *words,
+    ]
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_playbook_and_the_example_inventory_are_read_without_complaint() -> None:
+    done = playbook("--syntax-check", inventory=ANSIBLE / "inventory.example/hosts.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+
+
+GIVEN: dict[str, Any] = {
+    "swingbot_controller__database_passwords": {
+        "owner": "a" * 12,
+        "service": "b" * 12,
+        "grafana": "c" * 12,
+    },
+    "swingbot_controller__worker_secrets": {"builder": "d" * 16},
+    "swingbot_controller__public_url": "http://127.0.0.1:8010",
+    "swingbot_grafana__database_password": "c" * 12,
+    "swingbot_build_worker__secret": "d" * 16,
+    "swingbot_worker__master": "127.0.0.1:8012",
+    "swingbot_testbox_worker__testboxes": ["rack1"],
+    "swingbot_testbox_worker__secrets": {"rack1": "e" * 16},
+    "swingbot_testbox__ssh_public_key": "ssh-ed25519 AAAA swingbot",
+}
+# What is wrong on a host, and what is said of it; one host each.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (
+        {"swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12}},
+        "has no password `grafana` of at least 12 characters",
+    ),
+    (
+        {"swingbot_controller__worker_secrets": {"builder": "short"}},
+        "must have a secret of at least 16 characters for each worker",
+    ),
+    (
+        {"swingbot_controller__public_url": None},
+        "set swingbot_controller__public_url to the address of the pages",
+    ),
+    (
+        {"swingbot_controller__worker_host": "0.0.0.0"},
+        "must name PEM files, because workers are elsewhere",
+    ),
+    (
+        {"swingbot_grafana__database_password": None},
+        "swingbot_grafana__database_password is missing",
+    ),
+    (
+        {"swingbot_grafana__database_sslmode": "prefer"},
+        "swingbot_grafana__database_sslmode must be disable, require, verify-ca or verify-full",
+    ),
+    (
+        {"swingbot_build_worker__secret": None},
+        "the secret of worker builder is missing or shorter than 16 characters",
+    ),
+    (
+        {"swingbot_worker__master": "lab.example.org:8012"},
+        "swingbot_worker__ca_file must name the PEM file of the CA",
+    ),
+    (
+        {"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}},
+        "the secret of worker testbox-rack1 is missing",
+    ),
+    ({"swingbot_testbox_worker__testboxes": ["rack2"]}, "testbox rack2 has no file"),
+    (
+        {"swingbot_testbox__ssh_public_key": "AAAA"},
+        "must be the public key of the host that drives this testbox",
+    ),
+]
+
+
+def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Path) -> None:
+    groups = (
+        "swingbot_controller",
+        "swingbot_grafana",
+        "swingbot_build_workers",
+        "swingbot_testbox_workers",
+        "swingbot_testboxes",
+    )
+    hosts = {
+        f"host{number}": {
+            name: value for name, value in {**GIVEN, **changed}.items() if value is not None
+        }
+        for number, (changed, _) in enumerate(WRONG)
+    }
+    testbox = tmp_path / "overlay/workers/testboxes/rack1.yaml"
+    testbox.parent.mkdir(parents=True)
+    testbox.write_text("tuning: quiet\n")
+    reach = {
+        "ansible_connection": "ssh",
+        "ansible_ssh_executable": "/bin/false",
+        "swingbot_testbox__file": str(testbox),
+    }
+    table = {
+        "swingbot": {
+            "hosts": hosts,
+            "vars": reach,
+            "children": {group: {"hosts": dict.fromkeys(hosts)} for group in groups},
+        }
+    }
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(table))
+    done = playbook(inventory=tmp_path / "hosts.yml")
+    assert done.returncode != 0
+    assert "UNREACHABLE" not in done.stdout
+    for host, (_, said) in zip(hosts, WRONG, strict=True):
+        failures = [
+            line
+            for line in done.stdout.splitlines()
+            if line.startswith((f"failed: [{host}]", f"fatal: [{host}]"))
+        ]
+        assert any(said in line for line in failures), failures
+    assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
+        "the error about a missing secret must not disclose the others"
+    )
