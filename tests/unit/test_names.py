@@ -45,7 +45,6 @@ LAYERS: Final = {
     "swingbot.app.keep": "the operator's tools, which run without the service",
     "swingbot_db": "the database as a whole",
     "swingbot_db.store": "how the port of the same name is stored",
-    "swingbot_db.read": "what pages and commands show of a subject",
     "swingbot_worker": "what a worker does",
     "swingbot_worker.executor": "the process of one order",
     "swingbot_worker.kbuild": "the steps of building a program, for a kernel",

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from swingbot.adapters import limits
-from swingbot.adapters.limited_reader import LimitedReader
+from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.adapters.patch_reader import read_patches
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
@@ -54,7 +54,7 @@ def test_patches_beyond_a_limit_are_refused_with_it(
 
 
 def test_an_answer_that_is_too_long_is_not_taken() -> None:
-    reader = LimitedReader(
+    reader = ReaderProcess(
         "patch_child", memory_bytes=1 << 30, seconds=60.0, answer_bytes=len(a_diff())
     )
     with tempfile.TemporaryFile() as file:

@@ -23,7 +23,7 @@ START_SECONDS: Final = 60.0
 _TIMES_EXCEEDED: Final = (-signal.SIGXCPU, -signal.SIGKILL)
 
 
-class LimitedReader:
+class ReaderProcess:
     """The child `module` of this package, with `words` after its limits; safe to use by one thread
     at a time.
     """

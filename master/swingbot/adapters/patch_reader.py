@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import datetime
 
 from swingbot.adapters import limits
-from swingbot.adapters.limited_reader import LimitedReader
+from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.core.limits import SERIES_BYTES
 from swingbot.core.patchset.model import OmittedMail, PatchSeries, SeriesError, SeriesPatch
 from swingbot.service.ports.results import Unreadable
@@ -18,7 +18,7 @@ def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
     """Return the series in one file, as `core.patchset.read.read_file`. Raises SeriesError, also if
     reading it exceeds a limit.
     """
-    reader = LimitedReader(
+    reader = ReaderProcess(
         "patch_child",
         memory_bytes=limits.PATCH_READER_BYTES,
         seconds=limits.PATCH_READER_SECONDS,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, get_args
 
 from swingbot.adapters import limits
-from swingbot.adapters.limited_reader import LimitedReader
+from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.adapters.reader_child import MIB
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
@@ -19,7 +19,7 @@ from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
 
 
-class ChildResultReader(LimitedReader):
+class ChildResultReader(ReaderProcess):
     """Reads with the programs in the directory `programs`."""
 
     def __init__(self, programs: Path, *, seconds: float = limits.RESULT_READER_SECONDS) -> None:
