@@ -15,6 +15,7 @@ from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.reading.parse import read_results
+from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
 from tests.programs import PROGRAMS
@@ -238,6 +239,35 @@ def test_events_are_asked_for_in_groups_that_the_pmu_can_count_at_once(tmp_path:
         facts["perf_events"].strip()
         == f"{software},{{cycles,instructions}},{{branches,branch-misses}}"
     )
+
+
+HYBRID_PMU = SMALL_PMU.replace(
+    "            fits",
+    """            if name in ("cycles", "instructions"):
+                print(9, "", f"cpu_core/{name}/", 600, "60.00", "", "", sep=",", file=file)
+                print(5, "", f"cpu_atom/{name}/", 400, "40.00", "", "", sep=",", file=file)
+                continue
+            if name.startswith("branch"):
+                print(9, "", f"cpu_core/{name}/", 1000, "100.00", "", "", sep=",", file=file)
+                print("<not counted>", "", f"cpu_atom/{name}/", 0, "0.00", "", "", sep=",", file=file)
+                continue
+            fits""",
+)
+
+
+def test_an_event_of_a_hybrid_cpu_is_asked_for_on_all_its_cores(tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "perf"
+    fake.parent.mkdir()
+    fake.write_text(HYBRID_PMU)
+    fake.chmod(0o755)
+    done = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, path=str(fake.parent))
+    software = "task-clock,context-switches,cpu-migrations,page-faults,duration_time"
+    assert (
+        done.facts["perf_events"].strip()
+        == f"{software},{{cycles,instructions,branches,branch-misses}}"
+    )
+    counts = read_perf_stat(done.runs["a-job", 0]["perf-stat"])
+    assert (counts["cycles"].value, counts["branches"].value) == (round(9 * 0.6 + 5 * 0.4), 9)
 
 
 def test_a_job_counts_the_events_it_names_and_the_next_one_the_usual_ones(tmp_path: Path) -> None:

@@ -39,23 +39,36 @@ seconds() {
 	printf '%d.%02d\n' $(($1 / 100)) $(($1 % 100))
 }
 
+# On a hybrid CPU perf counts cycles as cpu_core/cycles/ and cpu_atom/cycles/, each for its part of
+# the time: one kind of core may not have run the probe at all.
+sb_event='function event(name) {
+	sub(/:u$/, "", name)
+	if (name ~ /^cpu_(core|atom|lowpower)\//) { sub(/^[^\/]*\//, "", name); sub(/\/.*/, "", name) }
+	return name
+}'
+
 # countable EVENT...: print the events that perf can count, one per line
 countable() {
 	perf stat -x, -o probe -e "$(echo "$@" | tr ' ' ,)" true 2>/dev/null || {
 		: >probe.all
-		for sb_event in "$@"; do
-			perf stat -x, -o probe -e "$sb_event" true 2>/dev/null && cat probe >>probe.all
+		for sb_one in "$@"; do
+			perf stat -x, -o probe -e "$sb_one" true 2>/dev/null && cat probe >>probe.all
 		done
 		mv probe.all probe
 	}
-	awk -F, '$3 != "" && $1 !~ /^[#<]/ { sub(/:u$/, "", $3); print $3 }' probe
+	awk -F, "$sb_event"'
+		$3 != "" && $1 !~ /^[#<]/ && !seen[event($3)]++ { print event($3) }
+	' probe
 	rm -f probe
 }
 
 # together EVENTS: succeed if the PMU can count these comma-separated events simultaneously
 together() {
 	perf stat -x, -o probe -e "{$1}" true 2>/dev/null &&
-		awk -F, '$3 != "" && ($1 ~ /^</ || $5 < 99) { bad = 1 } END { exit bad }' probe
+		awk -F, "$sb_event"'
+			$3 != "" { share[event($3)] += $1 ~ /^</ ? 0 : $5 }
+			END { for (name in share) if (share[name] < 99) bad = 1; exit bad }
+		' probe
 }
 
 # grouped EVENTS: print as few groups as the PMU allows; the events of a group are counted over
