@@ -10,6 +10,8 @@
     port: Annotated[int, at_least(1)]    # checks: functions that return what is wrong, or None
 
 A class checks what concerns several fields in `__post_init__`, with a ValueError.
+
+`typed` also reads a YAML file with its lines (`LocatedValue`); there errors begin with `file:line`.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from typing import (
     get_type_hints,
 )
 
+from swingbot_jobs.yaml_lines import LocatedValue
+
 T = TypeVar("T")
 Check = Callable[[Any], str | None]
 
@@ -42,12 +46,16 @@ Check = Callable[[Any], str | None]
 class BadDocument(ValueError):
     """A document does not fit its type; the message begins with the path of the key."""
 
-    def __init__(self, why: str, path: str = "") -> None:
-        super().__init__(why, path)
-        self.why, self.path = why, path
+    def __init__(self, why: str, path: str = "", line: str = "") -> None:
+        super().__init__(why, path, line)
+        self.why, self.path, self.line = why, path, line
 
     def __str__(self) -> str:
-        return f"{self.path.lstrip('.')}: {self.why}" if self.path else self.why
+        return ": ".join(filter(None, (self.line, self.path.lstrip("."), self.why)))
+
+    def within(self, step: str = "", line: str = "") -> BadDocument:
+        """Return the error of the value around; the innermost line is the one to show."""
+        return BadDocument(self.why, f"{step}{self.path}", self.line or line)
 
 
 class _Mark(enum.Enum):
@@ -68,6 +76,14 @@ class Named:
 
 def at_least(least: float) -> Check:
     return lambda value: None if value >= least else f"{value!r} is not at least {least:g}"
+
+
+def at_most(most: float) -> Check:
+    return lambda value: None if value <= most else f"{value!r} is not at most {most:g}"
+
+
+def one_of(*words: str) -> Check:
+    return lambda text: None if text in words else f"{text!r} is not one of {', '.join(words)}"
 
 
 def matches(pattern: re.Pattern[str], what: str) -> Check:
@@ -140,10 +156,15 @@ def typed(kind: type[T], value: Any, where: str = "", *, ignore_unknown: bool = 
     try:
         return cast(T, _typed(kind, value, ignore_unknown))
     except BadDocument as error:
-        raise BadDocument(error.why, f"{where}{error.path}") from None
+        raise error.within(where) from None
 
 
 def _typed(kind: Any, value: Any, ignore: bool) -> Any:
+    if isinstance(value, LocatedValue):
+        try:
+            return _typed(kind, _content(value), ignore)
+        except BadDocument as error:
+            raise error.within(line=value.where) from None
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         read = _typed(inner[0], value, ignore)
@@ -164,6 +185,27 @@ def _typed(kind: Any, value: Any, ignore: bool) -> Any:
     if origin is not None and issubclass(origin, Sequence):
         return _list(origin, inner, value, ignore)
     return _scalar(kind, value)
+
+
+class _Plain(str):
+    """A scalar of YAML without quotes: its field says what it is."""
+
+    __slots__ = ()
+
+
+_WORDS: Final = {"true": True, "false": False}
+
+
+def _content(value: LocatedValue) -> Any:
+    return _Plain(value.text) if value.text is not None and value.plain else value.content
+
+
+def _number(kind: Any, text: str) -> Any:
+    """Return what YAML takes a scalar for; the text if it is no `kind`."""
+    try:
+        return _WORDS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        return text
 
 
 def _alternative(kinds: Sequence[Any], value: Any, ignore: bool) -> Any:
@@ -198,6 +240,8 @@ _SCALARS: Final = {
 
 
 def _scalar(kind: Any, value: Any) -> Any:
+    if isinstance(value, _Plain):
+        value = _number(kind, str(value)) if kind in (int, float, bool) else str(value)
     if kind is float:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         _must(number and math.isfinite(value), value, _SCALARS[kind])
@@ -222,7 +266,10 @@ def _object(kind: Any, value: Any, ignore: bool) -> Any:
         elif field.required:
             raise BadDocument("is missing", f".{field.key}")
     if given and not ignore:
-        raise BadDocument(f"unknown key {next(iter(given))!r}")
+        key = next(iter(given))
+        keys = ", ".join(field.key for field in _fields(kind))
+        line = given[key].where if isinstance(given[key], LocatedValue) else ""
+        raise BadDocument(f"key {key!r} is unknown here; known are {keys}", line=line)
     try:
         return kind(**values)
     except ValueError as error:
@@ -234,7 +281,7 @@ def _at(step: str, kind: Any, value: Any, ignore: bool) -> Any:
     try:
         return _typed(kind, value, ignore)
     except BadDocument as error:
-        raise BadDocument(error.why, f"{step}{error.path}") from None
+        raise error.within(step) from None
 
 
 def _must(fits: bool, value: Any, what: str) -> None:

@@ -42,7 +42,7 @@ class JobError(LineError):
     """A job file or an override is invalid; the message begins with `file:line:`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LocatedValue:
     """A value and its position; the content is text, None (empty or null), a tuple or a dict."""
 
@@ -50,6 +50,9 @@ class LocatedValue:
     line: int
     file: str = ""
     plain: bool = False  # a scalar without quotes: YAML gives it a type
+
+    def __repr__(self) -> str:
+        return repr(self.content)
 
     @property
     def where(self) -> str:

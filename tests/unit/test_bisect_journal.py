@@ -249,7 +249,7 @@ def test_a_spoilt_log_is_refused_in_one_sentence(
 
 
 def test_a_field_that_this_engine_does_not_have_is_named() -> None:
-    with pytest.raises(JournalError, match="PointState: unknown key 'colour'"):
+    with pytest.raises(JournalError, match="PointState: key 'colour' is unknown here"):
         journal.typed(PointState, {"idx": 1, "colour": "red"})
     with pytest.raises(JournalError, match="PointState.weight: 'heavy' is not a finite number"):
         journal.typed(PointState, {"idx": 1, "weight": "heavy"})

@@ -355,8 +355,8 @@ def test_a_testbox_says_what_a_job_can_set_there(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("can_set: cmdline\n", "can_set must be a list of cmdline and sysctl"),
-        ("can_set: [kconfig]\n", "can_set must be a list of cmdline and sysctl"),
+        ("can_set: cmdline\n", "can_set: 'cmdline' is not a list"),
+        ("can_set: [kconfig]\n", "'kconfig' is not one of cmdline, sysctl"),
         (
             "engine: lkp\nlkp: {src: /x}\ncan_set: [cmdline]\n",
             "a testbox with the engine lkp has one kernel command line",

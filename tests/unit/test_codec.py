@@ -24,6 +24,7 @@ from swingbot_jobs.codec import (
     plain,
     typed,
 )
+from swingbot_jobs.yaml_lines import read_documents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ PARTS: dict[str, Any] = {"name": "x", "parts": [{"class": "a", "n": 1}]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"colour": 1}, "doc: unknown key 'colour'"),
+        ({"colour": 1}, "doc: key 'colour' is unknown here; known are name"),
         ({"name": "A"}, "doc.name: 'A' is not a name"),
         ({"name": 3}, "doc.name: 3 is not a string"),
         ({"kind": "three"}, "doc.kind: 'three' is not one of one, two"),
@@ -106,3 +107,31 @@ def test_a_required_key_must_be_there_though_it_has_a_default() -> None:
 def test_unknown_keys_are_ignored_only_where_the_reader_says_so() -> None:
     more = {"name": "x", "parts": [{"class": "a", "n": 1, "more": 2}], "more": 3}
     assert typed(Whole, more, ignore_unknown=True) == typed(Whole, PARTS)
+
+
+YAML = """\
+name: x
+pair: [1, 2.5]
+parts:
+  - class: "7"
+    n: 3
+  - class: 8
+    n: 4
+    level: {level}
+"""
+
+
+def test_a_file_with_lines_is_read_by_its_types_and_errors_name_the_innermost_line() -> None:
+    def read(level: str) -> Whole:
+        [document] = read_documents(YAML.replace("{level}", level), "x.yaml")
+        return typed(Whole, document)
+
+    parts = (Part(klass="7", n=3), Part(klass="8", n=4, level=9.0))
+    assert read("9") == Whole(name="x", pair=(1.0, 2.5), parts=parts)
+    for wrong in ("high", "'9'"):
+        with pytest.raises(
+            BadDocument, match=r"^x.yaml:8: parts\[1\].level: '\w+' is not a finite"
+        ):
+            read(wrong)
+    with pytest.raises(BadDocument, match=r"^x.yaml:9: parts\[1\]: key 'more' is unknown here"):
+        read("9\n    more: 1")

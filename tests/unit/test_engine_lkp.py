@@ -331,22 +331,31 @@ def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("engine: lpk\n", "line 8: engine 'lpk' is unknown; known are swingbot, lkp"),
-        ("engine: lkp\n", "line 8: engine lkp needs a table lkp with src"),
-        ("lkp: {src: /opt/lkp}\n", "line 8: lkp says where lkp-tests is, but nothing would use it"),
+        ("engine: lpk\n", "box.yaml:8: engine: 'lpk' is not one of swingbot, lkp"),
+        ("engine: lkp\n", "box.yaml:8: engine lkp needs a table lkp with src"),
+        (
+            "lkp: {src: /opt/lkp}\n",
+            "box.yaml:8: lkp says where lkp-tests is, but nothing uses it",
+        ),
         (
             "engine: lkp\nlkp: {src: opt/lkp}\n",
-            "line 9: src is 'opt/lkp', must be the absolute path",
+            "box.yaml:9: lkp.src: 'opt/lkp' is not an absolute path",
         ),
-        ("engine: lkp\nlkp: {src: /opt/../etc}\n", "line 9: src is '/opt/../etc', must be"),
-        ("engine: lkp\nlkp: {src: '/opt/$(id)'}\n", "line 9: src is '/opt/$(id)', must be"),
+        (
+            "engine: lkp\nlkp: {src: /opt/../etc}\n",
+            "box.yaml:9: lkp.src: '/opt/../etc' is not an absolute path",
+        ),
+        (
+            "engine: lkp\nlkp: {src: '/opt/$(id)'}\n",
+            "box.yaml:9: lkp.src: '/opt/$(id)' is not an absolute path",
+        ),
         (
             "engine: lkp\nlkp: {src: /opt/lkp, commit: master}\n",
-            "line 9: commit is 'master', must be 7 to 40 hex digits",
+            "box.yaml:9: lkp.commit: 'master' is not 7 to 40 hex digits",
         ),
         (
             "engine: lkp\nlkp: {src: /opt/lkp, version: 1}\n",
-            "line 9: key 'version' is unknown here; known are src",
+            "box.yaml:9: lkp: key 'version' is unknown here; known are src",
         ),
     ],
 )

@@ -490,7 +490,7 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
     good = yaml.safe_load((REPORTS / "one_metric.in.yaml").read_text(encoding="utf-8"))
     assert typed(ReportFacts, good, "report") == report_facts(REPORTS / "one_metric.in.yaml")
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"colour": "red"}, "report: unknown key 'colour'"),
+        ({"colour": "red"}, "report: key 'colour' is unknown here"),
         ({"kconfig": None}, "report.kconfig: None is not a string"),
         ({"headline": {**good["headline"], "better": "up"}}, "headline.better: 'up' is not one of"),
         (

@@ -11,11 +11,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
-from swingbot_jobs.testbox.ssh import SshDriver, parse_options
-from swingbot_jobs.testbox.table import StrictTable
+from swingbot_jobs.testbox.ssh import Options, SshDriver, bare
+from swingbot_jobs.testbox.table import read, refuse
 from swingbot_jobs.testbox.wire import (
     CLIENT,
     IPV4,
@@ -25,6 +26,7 @@ from swingbot_jobs.testbox.wire import (
     VIRTUAL_CARDS,
     VIRTUAL_NEEDS,
 )
+from swingbot_jobs.yaml_lines import LocatedValue
 
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
@@ -43,88 +45,98 @@ _OF_NODES: Final = (
 FindNode = Callable[[str], Testbox | None]
 
 
-def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ends:
+    server: str
+    client: str
+
+    @property
+    def by_role(self) -> dict[str, str]:
+        return {SERVER: self.server, CLIENT: self.client}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wire:
+    cards: _Ends | None = None
+    ipv4: _Ends | None = None
+    ipv6: _Ends | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """The table `cluster` as written."""
+
+    nodes: _Ends
+    wire: _Wire = field(default_factory=_Wire)
+    kconfig_needed: Options = ()
+
+
+def parse(table: LocatedValue, find: FindNode) -> ClusterDriver:
     """Read the table `cluster` of a testbox file; `find` gives the testbox of a name.
 
     Raises TestboxError with file and line.
     """
-    nodes = _nodes(table, find)
+    given = read(_Cluster, table, "cluster")
+    nodes = _nodes(table, given.nodes.by_role, find)
     virtual = nodes[SERVER].virtual
-    wire = table.table("wire") if table.has("wire") else None
-    needed = parse_options(table)
-    driver = ClusterDriver(
+    if virtual and given.wire.cards:
+        refuse(table, "cards are for bare metal: QEMU gives its guests its own cards", "wire")
+    needed = bare(given.kconfig_needed)
+    return ClusterDriver(
         nodes=nodes,
-        cards=VIRTUAL_CARDS if virtual else _cards(table, wire),
-        ipv4=_addresses(wire, "ipv4", IPV4, ipaddress.IPv4Interface),
-        ipv6=_addresses(wire, "ipv6", IPV6, ipaddress.IPv6Interface),
+        cards=VIRTUAL_CARDS if virtual else _cards(table, given.wire.cards),
+        ipv4=_addresses(table, "ipv4", given.wire.ipv4, IPV4, ipaddress.IPv4Interface),
+        ipv6=_addresses(table, "ipv6", given.wire.ipv6, IPV6, ipaddress.IPv6Interface),
         kconfig_needed=tuple(dict.fromkeys((*VIRTUAL_NEEDS, *needed))) if virtual else needed,
     )
-    if wire is not None:
-        if virtual and wire.has("cards"):
-            wire.refuse(
-                "cards",
-                "cards are for bare metal: QEMU gives its guests its own cards",
-            )
-        wire.done()
-    table.done()
-    return driver
 
 
-def check(testbox: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
+def check(testbox: Testbox, driver: ClusterDriver, table: LocatedValue) -> None:
     """Refuse settings of the cluster that contradict its testboxes."""
     for key in _OF_NODES:
-        if table.has(key):
-            table.refuse(
-                key,
-                f"{key} belongs in the files of the two testboxes, not in the cluster's",
-            )
+        if key in (table.table or {}):
+            why = f"{key} belongs in the files of the two testboxes, not in the cluster's"
+            refuse(table, why, key)
     client = driver.nodes[CLIENT]
     for key in ("nr_cpu", "memory_mb"):
         if getattr(testbox, key) != getattr(client, key):
-            table.refuse(
+            refuse(
+                table,
+                f"{key} is {getattr(testbox, key)}, but its client, testbox {client.name},"
+                f" has {getattr(client, key)}: shares in a job refer to the client",
                 key,
-                (
-                    f"{key} is {getattr(testbox, key)}, but its client, testbox {client.name},"
-                    f" has {getattr(client, key)}: shares in a job refer to the client"
-                ),
             )
     for node in driver.nodes.values():
         if testbox.accepts == "untrusted" and node.accepts != "untrusted":
-            table.refuse(
-                "accepts",
-                f"accepts is untrusted, but testbox {node.name} accepts trusted kernels only",
-            )
+            why = f"accepts is untrusted, but testbox {node.name} accepts trusted kernels only"
+            refuse(table, why, "accepts")
 
 
-def _nodes(table: StrictTable, find: FindNode) -> dict[str, Testbox]:
-    inner = table.table("nodes")
+def _nodes(table: LocatedValue, names: Mapping[str, str], find: FindNode) -> dict[str, Testbox]:
     nodes: dict[str, Testbox] = {}
-    for role in ROLES:
-        name = inner.text(role)
+    for role, name in names.items():
         node = find(name)
         if node is None:
-            inner.refuse(
-                role,
-                (
-                    f"there is no testbox {name!r} in the directory of this file,"
-                    " or this one is itself part of a cluster"
-                ),
+            refuse(
+                table,
+                f"there is no testbox {name!r} in the directory of this file,"
+                " or this one is itself part of a cluster",
+                *("nodes", role),
             )
         if why := _unfit(node):
-            inner.refuse(role, f"testbox {name} {why}")
+            refuse(table, f"testbox {name} {why}", "nodes", role)
         nodes[role] = node
-    inner.done()
     server, client = (nodes[role] for role in ROLES)
     if server.virtual != client.virtual:
-        inner.refuse(
-            CLIENT,
-            (
-                f"{server.name} and {client.name} cannot have a wire between them:"
-                " one is a program on the worker's host, the other a machine"
-            ),
+        refuse(
+            table,
+            f"{server.name} and {client.name} cannot have a wire between them:"
+            " one is a program on the worker's host, the other a machine",
+            *("nodes", CLIENT),
         )
     if server.name == client.name and not server.virtual:
-        inner.refuse(CLIENT, f"server and client are both {server.name}; a wire has two ends")
+        why = f"server and client are both {server.name}; a wire has two ends"
+        refuse(table, why, "nodes", CLIENT)
     return nodes
 
 
@@ -142,40 +154,37 @@ def _unfit(node: Testbox) -> str | None:
     return None
 
 
-def _cards(table: StrictTable, wire: StrictTable | None) -> dict[str, str]:
-    if wire is None:
-        table.refuse(
-            "wire",
-            (
-                "wire is missing: name the card at each end,"
-                " such as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}"
-            ),
+def _cards(table: LocatedValue, cards: _Ends | None) -> dict[str, str]:
+    if cards is None:
+        refuse(
+            table,
+            "wire is missing: name the card at each end,"
+            " such as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}",
         )
-    inner = wire.table("cards")
-    cards = {}
-    for role in ROLES:
-        card = inner.text(role)
+    for role, card in cards.by_role.items():
         if not _MAC.fullmatch(card.lower()) and not _INTERFACE.fullmatch(card):
-            inner.refuse(
-                role,
-                (
-                    f"{role} is {card!r}, must be a card's hardware address such as"
-                    " 3c:ec:ef:00:00:01, or its name in the kernel under test"
-                ),
+            refuse(
+                table,
+                f"{role} is {card!r}, must be a card's hardware address such as"
+                " 3c:ec:ef:00:00:01, or its name in the kernel under test",
+                *("wire", "cards", role),
             )
-        cards[role] = card.lower() if _MAC.fullmatch(card.lower()) else card
-    inner.done()
-    return cards
+    return {
+        role: card.lower() if _MAC.fullmatch(card.lower()) else card
+        for role, card in cards.by_role.items()
+    }
 
 
 def _addresses(
-    wire: StrictTable | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
+    table: LocatedValue,
+    key: str,
+    given: _Ends | None,
+    default: Mapping[str, str],
+    kind: Callable[[str], Any],
 ) -> Mapping[str, str]:
-    if wire is None or not wire.has(key):
+    if given is None:
         return default
-    inner = wire.table(key)
-    addresses = {role: inner.text(role) for role in ROLES}
-    inner.done()
+    addresses = given.by_role
     try:
         ends = [kind(addresses[role]) for role in ROLES]
         if (
@@ -185,11 +194,10 @@ def _addresses(
         ):
             raise ValueError
     except ValueError:
-        wire.refuse(
-            key,
-            (
-                f"{key} must have two addresses of one network, with the prefix length,"
-                f" such as {{server: {default[SERVER]}, client: {default[CLIENT]}}}"
-            ),
+        refuse(
+            table,
+            f"{key} must have two addresses of one network, with the prefix length,"
+            f" such as {{server: {default[SERVER]}, client: {default[CLIENT]}}}",
+            *("wire", key),
         )
     return addresses

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from swingbot_jobs import limits
+from swingbot_jobs.codec import Count, at_least, matches, one_of
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.table import AbsolutePath, words
 from swingbot_jobs.testbox.tuning import Tuning
 from swingbot_jobs.testbox.wire import IPV4, IPV6, LOCALHOST, ROLES
 
@@ -25,6 +28,7 @@ SEARCHED: Final = 2000
 CMDLINE: Final = "cmdline"
 SYSCTL: Final = "sysctl"
 CAN_SET: Final = (CMDLINE, SYSCTL)
+_COMMIT: Final = re.compile("[0-9a-f]{7,40}")
 # Attempts to draw an unused delay; if the range is used up, a delay of the search is repeated.
 DRAWS: Final = 64
 
@@ -39,9 +43,9 @@ class Perturbations:
     search as long as the range has others.
     """
 
-    seed: int
-    count: int
-    max_ms: int
+    seed: Count
+    count: Annotated[int, at_least(1)]
+    max_ms: Annotated[int, at_least(1)]
 
     def __call__(self, k: int, purpose: str = SEARCH) -> int:
         """Return the k-th delay (k from 0) of boots of this purpose in microseconds, at least 1.
@@ -91,8 +95,8 @@ class QemuDriver:
     name: ClassVar[str] = "qemu"
     virtual: ClassVar[bool] = True
 
-    accel: str
-    icount_shift: int = 3
+    accel: Annotated[str, one_of("icount", "tcg", "kvm")]
+    icount_shift: Count = 3
     # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer hides the mm
     # code; rdrand and rdseed would add entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
@@ -108,7 +112,7 @@ class CommandDriver:
     name: ClassVar[str] = "command"
     virtual: ClassVar[bool] = False
 
-    argv: tuple[str, ...]
+    argv: Annotated[tuple[str, ...], words]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +166,8 @@ class LkpEngine:
     `commit` is the required commit, abbreviated as git does; empty if any is accepted.
     """
 
-    src: str
-    commit: str = ""
+    src: AbsolutePath
+    commit: Annotated[str, matches(_COMMIT, "7 to 40 hex digits")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, get_args
+from typing import Annotated, Final, get_args
 
+from swingbot_jobs.codec import at_least, one_of
 from swingbot_jobs.contract import facts
-from swingbot_jobs.contract.trust import Trust, trust_of
+from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.testbox import cluster, ssh, tuning
 from swingbot_jobs.testbox.cluster import FindNode
 from swingbot_jobs.testbox.definition import (
@@ -30,14 +32,43 @@ from swingbot_jobs.testbox.definition import (
     QemuDriver,
     Testbox,
 )
-from swingbot_jobs.testbox.table import StrictTable, TestboxError
+from swingbot_jobs.testbox.table import Seconds, TestboxError, parse, read, refuse
+from swingbot_jobs.yaml_lines import LocatedValue
 
-LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it is used in a shell script
-COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DRIVERS: Final = tuple(driver.name for driver in get_args(Driver))
-ACCELERATORS: Final = ("icount", "tcg", "kvm")
-ENGINES: Final = ("swingbot", "lkp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TestboxFile:
+    """A testbox file as written, without the table of its driver."""
+
+    name: str
+    tbox_group: str
+    driver: Annotated[str, one_of(*DRIVERS)]
+    description: str = ""
+    model: str
+    nr_cpu: Annotated[int, at_least(1)]
+    memory_mb: Annotated[int, at_least(64)]
+    label: str = ""
+    repeatable: bool = False
+    perturbations: Perturbations | None = None
+    boot_seconds: Seconds = DEFAULT_BOOT_SECONDS
+    cmdline: str = ""
+    accepts: Trust = "trusted"
+    demand: Mapping[str, str] = field(default_factory=dict)
+    tuning: str = ""
+    tuning_without: tuple[str, ...] = ()
+    can_set: tuple[Annotated[str, one_of(*CAN_SET)], ...] | None = None
+    engine: Annotated[str, one_of("swingbot", "lkp")] = "swingbot"
+    lkp: LkpEngine | None = None
+
+
+# fields that a testbox has as its file says
+_PLAIN: Final = (
+    *("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "label"),
+    *("repeatable", "perturbations", "boot_seconds", "accepts"),
+)
 
 
 def load_all(directory: Path) -> dict[str, Testbox]:
@@ -95,217 +126,126 @@ def load(
 
     `find` returns the testboxes that a cluster names, or None for an unknown name.
     """
-    table = StrictTable.parse(text, file_name)
-    quiet = _tuning(table, tunings)
-    kind = table.text("driver")
-    if kind not in DRIVERS:
-        table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
-    driver, engine = _driver(table, kind, find), _engine(table)
+    table = parse(text, file_name)
+    rest = dict(table.table or {})
+    kind = rest["driver"].text if "driver" in rest else None
+    driven = rest.pop(kind, None) if kind and kind in DRIVERS else None
+    file = read(_TestboxFile, replace(table, content=rest))
+    if driven is None:
+        refuse(table, f"{kind} is missing")
+    driver = _driver(driven, file.driver, find)
+    quiet = _tuning(table, file, tunings)
     testbox = Testbox(
-        name=table.text("name"),
-        tbox_group=table.text("tbox_group"),
+        **{name: getattr(file, name) for name in _PLAIN},
         driver=driver,
-        description=table.text("description", ""),
-        model=table.text("model"),
-        nr_cpu=table.whole("nr_cpu", at_least=1),
-        memory_mb=table.whole("memory_mb", at_least=64),
-        label=table.text("label", ""),
-        repeatable=table.truth("repeatable", False),
-        perturbations=_perturbations(table.table("perturbations"))
-        if table.has("perturbations")
-        else None,
-        boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
-        cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", table.text("cmdline", "")))),
-        accepts=_accepts(table),
-        demand={
-            **(quiet.demand if quiet else {}),
-            **(_demand(table.table("demand")) if table.has("demand") else {}),
-        },
+        cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", file.cmdline))),
+        demand={**(quiet.demand if quiet else {}), **_demand(table, file.demand)},
         tuning=quiet,
-        lkp=engine,
-        can_set=_can_set(table, driver, engine),
+        lkp=_engine(table, file),
+        can_set=_can_set(table, file, driver),
     )
-    table.done()
     _check(testbox, table, Path(file_name).stem)
     return testbox
 
 
-def _driver(table: StrictTable, kind: str, find: FindNode) -> Driver:
+def _driver(table: LocatedValue, kind: str, find: FindNode) -> Driver:
     if kind == "cluster":
-        return cluster.parse(table.table("cluster"), find)
+        return cluster.parse(table, find)
     if kind == "ssh":
-        return ssh.parse(table.table("ssh"))
-    return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
+        return ssh.parse(table)
+    return read(QemuDriver, table, kind) if kind == "qemu" else read(CommandDriver, table, kind)
 
 
-def _check(testbox: Testbox, table: StrictTable, stem: str) -> None:
+def _check(testbox: Testbox, table: LocatedValue, stem: str) -> None:
+    driver = testbox.driver
+    icount = isinstance(driver, QemuDriver) and driver.accel == "icount"
     if not NAME.fullmatch(testbox.name) or testbox.name != stem:
-        table.refuse(
+        refuse(
+            table,
+            f"name {testbox.name!r} must be the file's name without .yaml ({stem!r}), of"
+            " letters, digits, '.', '_', '-'",
             "name",
-            (
-                f"name {testbox.name!r} must be the file's name without .yaml ({stem!r}), of"
-                " letters, digits, '.', '_', '-'"
-            ),
         )
-    if (
-        isinstance(testbox.driver, QemuDriver)
-        and testbox.driver.accel == "icount"
-        and testbox.nr_cpu != 1
-    ):
-        table.refuse(
+    if icount and testbox.nr_cpu != 1:
+        refuse(
+            table,
+            f"nr_cpu is {testbox.nr_cpu}, but with accel icount it must be 1:"
+            " more CPUs hang at boot under QEMU's instruction counting",
             "nr_cpu",
-            (
-                f"nr_cpu is {testbox.nr_cpu}, but with accel icount it must be 1:"
-                " more CPUs hang at boot under QEMU's instruction counting"
-            ),
         )
-    if isinstance(testbox.driver, ClusterDriver):
-        cluster.check(testbox, testbox.driver, table)
-    if testbox.repeatable and not (
-        isinstance(testbox.driver, QemuDriver) and testbox.driver.accel == "icount"
-    ):
-        table.refuse(
+    if isinstance(driver, ClusterDriver):
+        cluster.check(testbox, driver, table)
+    if testbox.repeatable and not icount:
+        refuse(
+            table,
+            "repeatable is true, but only a qemu testbox with accel icount repeats its results"
+            " exactly",
             "repeatable",
-            (
-                "repeatable is true, but only a qemu testbox with accel icount repeats its results"
-                " exactly"
-            ),
         )
 
 
-def _perturbations(table: StrictTable) -> Perturbations:
-    perturbations = Perturbations(
-        seed=table.whole("seed"),
-        count=table.whole("count", at_least=1),
-        max_ms=table.whole("max_ms", at_least=1),
-    )
-    table.done()
-    return perturbations
-
-
-def _tuning(table: StrictTable, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
-    name, without = table.text("tuning", ""), table.take("tuning_without", [])
-    if not isinstance(without, list) or not all(isinstance(item, str) for item in without):
-        table.refuse("tuning_without", "tuning_without must be a list of items of the tuning list")
-    if without and not name:
-        table.refuse(
-            "tuning_without",
-            "tuning_without removes items from a tuning list, but 'tuning: <list>' is missing",
-        )
-    if not name:
+def _tuning(
+    table: LocatedValue, file: _TestboxFile, tunings: Mapping[str, tuning.Tuning]
+) -> tuning.Tuning | None:
+    if not file.tuning:
+        if file.tuning_without:
+            refuse(
+                table,
+                "tuning_without removes items from a tuning list, but 'tuning: <list>' is missing",
+                "tuning_without",
+            )
         return None
-    if name not in tunings:
-        table.refuse(
+    if file.tuning not in tunings:
+        refuse(
+            table,
+            f"there is no tuning list {file.tuning!r};"
+            f" workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}",
             "tuning",
-            (
-                f"there is no tuning list {name!r};"
-                f" workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}"
-            ),
         )
     try:
-        return tunings[name].without(without)
+        return tunings[file.tuning].without(file.tuning_without)
     except tuning.TuningError as error:
-        table.refuse("tuning_without", str(error))
+        refuse(table, str(error), "tuning_without")
 
 
-def _can_set(table: StrictTable, driver: Driver, engine: LkpEngine | None) -> tuple[str, ...]:
+def _can_set(table: LocatedValue, file: _TestboxFile, driver: Driver) -> tuple[str, ...]:
     """Return the settings that a job may use: those in the file that driver and engine support."""
     if isinstance(driver, ClusterDriver):
         nodes = [set(node.can_set) for node in driver.nodes.values()]
         return tuple(what for what in CAN_SET if all(what in node for node in nodes))
-    if not table.has("can_set"):
-        alone = engine is not None or isinstance(driver, CommandDriver)
+    if file.can_set is None:
+        alone = file.engine == "lkp" or isinstance(driver, CommandDriver)
         return (SYSCTL,) if alone else CAN_SET
-    given = table.take("can_set")
-    if not isinstance(given, list) or any(what not in CAN_SET for what in given):
-        table.refuse(
-            "can_set", (f"can_set must be a list of {' and '.join(CAN_SET)}; [] allows none")
-        )
-    if engine is not None and CMDLINE in given:
-        table.refuse(
-            "can_set",
+    if file.engine == "lkp" and CMDLINE in file.can_set:
+        refuse(
+            table,
             "can_set has cmdline, but a testbox with the engine lkp has one kernel command line:"
             " that of its file; remove it",
+            "can_set",
         )
-    return tuple(what for what in CAN_SET if what in given)
+    return tuple(what for what in CAN_SET if what in file.can_set)
 
 
-def _accepts(table: StrictTable) -> Trust:
-    try:
-        return trust_of(table.text("accepts", "trusted"))
-    except ValueError:
-        table.refuse(
-            "accepts", f"accepts is {table.text('accepts')!r}, must be trusted or untrusted"
-        )
-
-
-def _demand(table: StrictTable) -> dict[str, str]:
+def _demand(table: LocatedValue, given: Mapping[str, str]) -> dict[str, str]:
     demands: dict[str, str] = {}
-    for key in table.names():
+    for key, wanted in given.items():
         try:
-            name, wanted = facts.demand(key, table.scalar(key))
+            name, wanted = facts.demand(key, wanted)
         except facts.DemandError as error:
-            table.refuse(key, str(error))
+            refuse(table, str(error), "demand", key)
         if name in demands:
-            table.refuse(key, f"{key} is demanded twice")
+            refuse(table, f"{key} is demanded twice", "demand", key)
         demands[name] = wanted
     return demands
 
 
-def _qemu(table: StrictTable) -> QemuDriver:
-    default = QemuDriver(accel="tcg")
-    accel = table.text("accel")
-    if accel not in ACCELERATORS:
-        table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
-    driver = QemuDriver(
-        accel=accel,
-        icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0),
-        cpu=table.text("cpu", default.cpu),
-    )
-    table.done()
-    return driver
-
-
-def _engine(table: StrictTable) -> LkpEngine | None:
-    engine = table.text("engine", ENGINES[0])
-    if engine not in ENGINES:
-        table.refuse("engine", f"engine {engine!r} is unknown; known are {', '.join(ENGINES)}")
-    if engine != "lkp":
-        if table.has("lkp"):
-            table.refuse(
-                "lkp",
-                (
-                    "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too,"
-                    " or remove it"
-                ),
-            )
-        return None
-    if not table.has("lkp"):
-        table.refuse("engine", "engine lkp needs a table lkp with src, the directory of lkp-tests")
-    return _lkp(table.table("lkp"))
-
-
-def _lkp(table: StrictTable) -> LkpEngine:
-    engine = LkpEngine(
-        src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else ""
-    )
-    if not LKP_SRC.fullmatch(engine.src) or "/../" in f"{engine.src}/":
-        table.refuse(
-            "src",
-            (
-                f"src is {engine.src!r}, must be the absolute path of an lkp-tests directory,"
-                " of letters, digits and '/', '.', '_', '-', '+'"
-            ),
+def _engine(table: LocatedValue, file: _TestboxFile) -> LkpEngine | None:
+    if file.engine != "lkp" and file.lkp is not None:
+        refuse(
+            table,
+            "lkp says where lkp-tests is, but nothing uses it: set 'engine: lkp' too, or remove it",
+            "lkp",
         )
-    if engine.commit and not COMMIT.fullmatch(engine.commit):
-        table.refuse("commit", f"commit is {engine.commit!r}, must be 7 to 40 hex digits")
-    table.done()
-    return engine
-
-
-def _command(table: StrictTable) -> CommandDriver:
-    argv = table.take("argv")
-    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
-        table.refuse("argv", "argv must be a list of at least one word, all strings")
-    table.done()
-    return CommandDriver(argv=tuple(argv))
+    if file.engine == "lkp" and file.lkp is None:
+        refuse(table, "engine lkp needs a table lkp with src, the directory of lkp-tests", "engine")
+    return file.lkp
