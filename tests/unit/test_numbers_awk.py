@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "jobs" / "programs"
+RAW_OUTPUT = Path(__file__).parent / "raw_output"  # what test_raw_output.py refuses
 AWKS = [
     words for words in (["mawk"], ["gawk", "--posix"], ["busybox", "awk"]) if shutil.which(words[0])
 ]
@@ -45,6 +46,19 @@ def test_every_benchmark_has_one() -> None:
     }
     assert benchmarks == {script.parent.name for script in PROGRAMS.glob("*/numbers.awk")}
     assert AWKS
+
+
+@pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))
+@pytest.mark.parametrize(
+    "output",
+    [
+        *("netperf/zero.txt", "netperf/one-of-two-zero.txt", "netperf/cut-row.txt"),
+        *("netperf/udp-no-receiver.txt", "netperf/udp-nothing-arrived.txt"),
+        *("hackbench/signal.txt", "hackbench/cut-iteration.txt"),
+    ],
+)
+def test_awk_reads_nothing_where_the_parser_refuses(words: list[str], output: str) -> None:
+    assert awk(words, output.partition("/")[0], {}, RAW_OUTPUT / output) == {}
 
 
 @pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))
