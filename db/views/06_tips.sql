@@ -1,8 +1,9 @@
 -- Read models of watched branches.
 
--- One row per commit that was the tip of its branch, or the base of the first change; `place` counts from 0 in order of appearance.
+-- One row per commit that was the tip of its branch, or the base of the first change; `place` counts from 0 in order of first appearance: by
+-- change, and in a change its old commit before its new one. The one definition of this order.
 CREATE OR REPLACE VIEW v_tips AS
-SELECT t.name AS tree, p.commit, row_number() OVER (PARTITION BY t.name ORDER BY min(p.at), min(p.number), min(p.side)) - 1 AS place, min(p.at) AS seen_at
+SELECT t.name AS tree, p.commit, row_number() OVER (PARTITION BY t.name ORDER BY min(ARRAY[p.number, p.side])) - 1 AS place, min(p.at) AS seen_at
 FROM (SELECT tree, old_commit AS commit, id AS number, 0 AS side, seen_at AS at FROM change
       UNION ALL SELECT tree, new_commit, id, 1, seen_at FROM change) p
 JOIN tree t ON t.id = p.tree

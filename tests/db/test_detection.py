@@ -4,6 +4,7 @@ line. What is decided on them is in tests/brain."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from pathlib import Path
@@ -215,9 +216,52 @@ def test_the_history_of_a_branch_shows_its_steps(
     assert (found[0]["first_commit"], found[0]["last_commit"]) == (tip["commit"], tip["commit"])
     assert found[0]["change_pct"] == pytest.approx(-5.0, abs=0.5)
     assert f"step at {tip['commit'][:12]}" in _page(brain, tmp_path, name)
+    culprit = _bisected(brain, tip["commit"])
+    result = CliRunner().invoke(main, ["tree", "history", name], env=environment)
+    known = f"step at {culprit[:12]}: -4.00 %, 95 % interval -4.20 .. -3.80 % (b1)"
+    assert known in result.output
+    page = _page(brain, tmp_path, name)
+    assert known in page
+    assert f"step at {tip['commit'][:12]}" not in page
+    (overruled,) = read.tree(conn, name)["histories"][0]["findings"]["changes"]
+    assert overruled["bisected"]["culprit"] == culprit
     with brain.engine.begin() as other:
         other.execute(sa.text('UPDATE tree_history SET findings = \'{"points": 3, "tips": []}\''))
     assert "stored by a different version of swingbot" in _page(brain, tmp_path, name)
+
+
+def _bisected(brain: Brain, tip: str) -> str:
+    """A bisection that found a commit between this tip and the one before it; gives the commit."""
+    with brain.engine.begin() as conn:
+        tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
+        commits = conn.execute(sa.text("SELECT commit FROM variant ORDER BY id")).scalars().all()
+        for old, new in itertools.pairwise(commits):
+            make.a_change(conn, tree, old, new)
+        culprit = make.a_kernel(conn, tree, "between")
+        at = commits.index(tip)
+        row = conn.execute(sa.text("SELECT testbox, unit_job, metric FROM comparison_row LIMIT 1"))
+        testbox, unit_job, metric = row.one()
+        conn.execute(
+            sa.text(
+                "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job,"
+                " metric, status, conclusion, ended_at)"
+                " VALUES (:tree, 'watch', :good, :bad, :testbox,"
+                " (SELECT min(sha256) FROM boot_spec), '', :unit_job, :metric, 'culprit',"
+                " CAST(:conclusion AS jsonb), now())"
+            ),
+            {"tree": tree, "good": commits[at - 1], "bad": tip, "testbox": testbox}
+            | {"unit_job": unit_job, "metric": metric}
+            | {
+                "conclusion": json.dumps(
+                    {
+                        "culprit": {"commit": culprit.commit},
+                        "change_pct": -4.0,
+                        "interval_pct": [-4.2, -3.8],
+                    }
+                )
+            },
+        )
+    return culprit.commit
 
 
 def _watch_headlines(conn: sa.Connection) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from statistics import fmean
 from typing import Any, BinaryIO
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -417,8 +419,10 @@ def test_bands_come_from_the_findings_or_from_the_noise_record(site: Site) -> No
         ),
         {"job": make.UNIT_JOB, "metric": make.METRIC, "d": json.dumps(record), "b": boot},
     )
-    (band,) = site.json(place)["bands"]
-    assert band["low"] == pytest.approx(0.98 * band["level"])
+    before, after = site.json(place)["bands"]
+    assert before["low"] == pytest.approx(0.98 * before["level"])
+    assert before["level"] > 240_000 > 210_000 > after["level"], "no level across a step"
+    assert after["first"] == site.made.commits[2]
     findings = look([246_000.0 * (1 + 1e-3 * make.spread(k)) for k in range(12)])
     tips = {str(at): site.made.commits[min(at, 10)] for at in range(12)}
     found = codec.plain(findings) | {"tips": {at: {"commit": c} for at, c in tips.items()}}
@@ -431,7 +435,12 @@ def test_bands_come_from_the_findings_or_from_the_noise_record(site: Site) -> No
     )
     (band,) = site.json(place)["bands"]
     assert (band["first"], band["last"]) == (site.made.commits[0], site.made.commits[10])
-    assert band["high"] / band["level"] - 1 == pytest.approx(2 * findings.noise_pct / 100)
+    points = [point for point in site.json(place)["points"] if point["stddev"] is not None]
+    of_boots = fmean(
+        (point["stddev"] / point["level"]) ** 2 * (1 - 1 / len(point["boots"])) for point in points
+    )
+    sd = math.sqrt((findings.noise_pct / 100) ** 2 + of_boots)
+    assert band["high"] / band["level"] - 1 == pytest.approx(2 * sd)
     text = site.page(place.removesuffix(".json"))
     assert "12 points, noise" in text and "no step and no creep" in text
     assert "base band" in site.client.get(place.removesuffix(".json") + ".svg").text

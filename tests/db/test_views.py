@@ -6,8 +6,10 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
+from swingbot_db import read
 from tests import builders as make
 from tests.tables import COUNTER, an_experiment
 
@@ -180,6 +182,33 @@ def test_tips_count_from_the_base_of_the_first_change(conn: sa.Connection) -> No
         zip(commits, range(4), strict=True)
     )
     assert len(rows(conn, "SELECT * FROM v_tips WHERE tree = 'other'")) == 2
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_base_comes_before_the_first_tip_also_where_both_were_seen_at_once(
+    conn: sa.Connection, backwards: bool
+) -> None:
+    """Neither time nor the order of the commits' names says which came first."""
+    tree = make.a_tree(conn)
+    kernels = [make.a_kernel(conn, tree, number) for number in range(6)]
+    kernels.sort(key=lambda kernel: kernel.commit, reverse=backwards)
+    commits = [kernel.commit for kernel in kernels]
+    for old, new in pairwise(commits):
+        make.a_change(conn, tree, old, new)
+    found = rows(conn, "SELECT commit FROM v_tips ORDER BY place")
+    assert [row["commit"] for row in found] == commits
+    testbox = make.a_testbox(conn)
+    for kernel in kernels:
+        make.a_boot(conn, testbox, kernel, values={make.METRIC: [1.0]})
+    where = {"testbox": testbox.name, "unit_job": make.UNIT_JOB, "metric": make.METRIC}
+    history = read.history(conn, tree="mm-demo", **where)
+    assert [(one["commit"], one["place"]) for one in history] == [
+        (commit, place) for place, commit in enumerate(commits)
+    ]
+    page = read.metric_history(conn, "mm-demo", *where.values())
+    assert [kernel["commit"] for kernel in page["kernels"]] == commits
+    over = rows(conn, "SELECT commit FROM v_metric_over_commits WHERE is_tip ORDER BY place")
+    assert [row["commit"] for row in over] == commits
 
 
 def test_the_unit_of_a_metric_is_that_of_its_latest_comparison(conn: sa.Connection) -> None:

@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 import sqlalchemy as sa
+
+from swingbot.core.stats.findings import BisectedStep, Findings, with_bisected
+from swingbot_jobs import codec
 
 from .rows import Row, rows, shown
 
-_OF = """SELECT testbox, unit_job, metric, upto, findings FROM tree_history
-WHERE tree = :tree ORDER BY metric, testbox, unit_job"""
+_OF: Final = """SELECT h.testbox, h.unit_job, h.metric, h.upto, h.findings FROM tree_history h
+WHERE h.tree = :tree ORDER BY h.metric, h.testbox, h.unit_job"""
+# A branch of a merge is searched by a bisection of its own, whose culprit is the better one. Tips
+# after good, up to bad, may be those with which the culprit came.
+_BISECTED: Final = """
+SELECT b.id, b.testbox, b.unit_job, b.metric, b.conclusion->'culprit'->>'commit' AS culprit,
+  (b.conclusion->>'change_pct')::double precision AS pct,
+  (b.conclusion->'interval_pct'->>0)::double precision AS low_pct,
+  (b.conclusion->'interval_pct'->>1)::double precision AS high_pct,
+  (SELECT array_agg(tip.commit) FROM v_tips tip JOIN v_tips bad ON bad.tree = tip.tree
+    LEFT JOIN v_tips good ON good.tree = tip.tree AND good.commit = coalesce(up.good, b.good)
+    WHERE tip.tree = t.name AND bad.commit = coalesce(up.bad, b.bad)
+      AND tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips
+FROM bisection b JOIN tree t ON t.id = b.tree LEFT JOIN bisection up ON up.id = b.parent
+WHERE b.tree = :tree AND b.status = 'culprit' AND b.conclusion->>'change_pct' IS NOT NULL
+ORDER BY b.id
+"""
+Key = tuple[str, str, str]
+Bisected = Mapping[Key, list[tuple[frozenset[str], BisectedStep]]]
 
 
 def histories(conn: sa.Connection, tree: int) -> list[Row]:
     """{testbox, unit_job, metric, upto, findings} of each headline metric.
 
-    `upto` is the comparison of the last tip; `findings` are as in tree_history.
+    `upto` is the comparison of the last tip; `findings` are as in tree_history, with what finished
+    bisections know about their steps.
     """
-    return [row | {"upto": shown("comparison", row["upto"])} for row in rows(conn, _OF, tree=tree)]
+    known = bisected_steps(conn, tree)
+    return [
+        row
+        | {
+            "upto": shown("comparison", row["upto"]),
+            "findings": _overruled(row["findings"], known.get(_key(row), [])),
+        }
+        for row in rows(conn, _OF, tree=tree)
+    ]
+
+
+def bisected_steps(conn: sa.Connection, tree: int) -> Bisected:
+    """Culprits of finished bisections by testbox, unit job and metric, in the form of
+    `with_bisected`."""
+    found: dict[Key, list[tuple[frozenset[str], BisectedStep]]] = {}
+    for row in rows(conn, _BISECTED, tree=tree):
+        step = BisectedStep(
+            bisection=f"b{row['id']}",
+            **{name: row[name] for name in ("culprit", "pct", "low_pct", "high_pct")},
+        )
+        found.setdefault(_key(row), []).append((frozenset(row["tips"] or ()), step))
+    return found
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return row["testbox"], row["unit_job"], row["metric"]
+
+
+def _overruled(
+    stored: Mapping[str, Any], known: list[tuple[frozenset[str], BisectedStep]]
+) -> Mapping[str, Any]:
+    """Return stored findings with their bisections; those of a different version as they are."""
+    try:
+        findings = codec.typed(Findings, stored, ignore_unknown=True)
+        commits = {int(at): tip["commit"] for at, tip in stored["tips"].items()}
+        return {**stored, **codec.plain(with_bisected(findings, commits, known))}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return stored

@@ -8,12 +8,10 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
-from .rows import Row, rows, shown
+from .histories import bisected_steps
+from .rows import Row, first, rows, shown
 
-_TIPS = """
-SELECT ch.id, ch.old_commit, ch.new_commit FROM change ch JOIN tree t ON t.id = ch.tree
-WHERE t.id = (SELECT max(id) FROM tree WHERE name = :tree) ORDER BY ch.id DESC LIMIT :most
-"""
+_TIPS = "SELECT commit FROM v_tips WHERE tree = :tree ORDER BY place DESC LIMIT :most"
 # Boots are shared by image, so a boot counts for every commit whose kernel is that image.
 _LEVELS = """
 SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, b.mean, b.runs, x.booted_at
@@ -46,9 +44,11 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
     """Levels of each headline metric over the tips of a branch, oldest first.
 
     Each is {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean,
-    stddev, boots}]} with the last `MOST_LEVELS` levels. Raises NotFound if the tree does not exist.
+    stddev, boots}], bisected} with the last `MOST_LEVELS` levels, and what bisections know about
+    its steps (`histories.bisected_steps`). Raises NotFound if the tree does not exist.
     """
-    if not rows(conn, "SELECT 1 FROM tree WHERE name = :tree LIMIT 1", tree=tree):
+    found = first(conn, "SELECT max(id) AS id FROM tree WHERE name = :tree", tree=tree)
+    if found is None or found["id"] is None:
         raise NotFound(f"tree {tree!r} does not exist; `swingbot tree list` lists all trees")
     entries: dict[tuple[str, str, str], Row] = {}
     for row in rows(conn, _WATCHED, tree=tree):
@@ -58,7 +58,11 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
         if len(entry["levels"]) < MOST_LEVELS:
             level = {name: row[name] for name in _OF_LEVEL}
             entry["levels"].append({"comparison": shown("comparison", row["comparison"])} | level)
-    return [entry | {"levels": entry["levels"][::-1]} for entry in entries.values()]
+    bisected = bisected_steps(conn, found["id"])
+    return [
+        entry | {"levels": entry["levels"][::-1], "bisected": bisected.get(key, [])}
+        for key, entry in entries.items()
+    ]
 
 
 def history(
@@ -76,15 +80,7 @@ def history(
     the number of the tip, from 0; None for a commit that was never a tip. Commits without a
     measurement are left out.
     """
-    changes = list(reversed(rows(conn, _TIPS, tree=tree, most=MOST)))
-    tips = list(
-        dict.fromkeys(
-            [
-                *(change["old_commit"] for change in changes[:1]),
-                *(change["new_commit"] for change in changes),
-            ]
-        )
-    )
+    tips = [tip["commit"] for tip in rows(conn, _TIPS, tree=tree, most=MOST)][::-1]
     entries: dict[str, Row] = {}
     shown_commits = [*tips, *(commit for commit in also if commit not in tips)]
     for row in rows(

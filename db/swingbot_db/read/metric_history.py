@@ -10,14 +10,12 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
+from .histories import histories
 from .noise import plain_record
 from .results import release_of, result_tree
 from .rows import Row, first, rows, shown
 
-_TIPS: Final = """
-SELECT ch.old_commit, ch.new_commit FROM change ch JOIN tree t ON t.id = ch.tree
-WHERE t.name = :tree ORDER BY ch.id
-"""
+_TIPS: Final = "SELECT commit FROM v_tips WHERE tree = :tree ORDER BY place"
 _POINTS: Final = """
 SELECT p.bisection, p.idx, v.commit FROM bisection_point p
 JOIN bisection b ON b.id = p.bisection JOIN tree t ON t.id = b.tree
@@ -53,10 +51,6 @@ JOIN incident j ON j.id = coalesce(i.merged_into, i.id)
 JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
 JOIN bisection b ON b.id = s.bisection
 WHERE t.name = :tree AND b.unit_job = :unit_job AND b.metric = :metric ORDER BY 1, 6
-"""
-_FINDINGS: Final = """
-SELECT h.testbox, h.upto, h.findings FROM tree_history h JOIN tree t ON t.id = h.tree
-WHERE t.name = :tree AND h.unit_job = :unit_job AND h.metric = :metric ORDER BY h.testbox, h.tree
 """
 _NOISE: Final = """
 SELECT testbox, detail FROM noise_record WHERE unit_job = :unit_job AND metric = :metric
@@ -151,8 +145,9 @@ def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, 
             for row in rows(conn, _CULPRITS, **place)
         ],
         "findings": [
-            row | {"upto": shown("comparison", row["upto"])}
-            for row in rows(conn, _FINDINGS, **place)
+            {key: row[key] for key in ("testbox", "upto", "findings")}
+            for row in histories(conn, int(of["id"][1:]))
+            if (row["unit_job"], row["metric"]) == (unit_job, metric)
         ],
         "noise": {
             row["testbox"]: plain_record(row["detail"])
@@ -186,9 +181,7 @@ def _order(conn: sa.Connection, tree: str, commits: list[str]) -> tuple[set[str]
     """Tips, and all commits whose place is known: tips as they were seen, and between them the
     points of bisections.
     """
-    order: list[str] = []
-    for change in rows(conn, _TIPS, tree=tree):
-        order += [change[end] for end in ("old_commit", "new_commit") if change[end] not in order]
+    order: list[str] = [tip["commit"] for tip in rows(conn, _TIPS, tree=tree)]
     tips = set(order)
     before: Row | None = None
     for point in rows(conn, _POINTS, tree=tree, commits=commits):

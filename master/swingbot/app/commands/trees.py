@@ -284,7 +284,7 @@ def history(
       swingbot tree history linus
       swingbot tree history linus --metric netperf.Throughput_Mbps --json
     """
-    from swingbot.core.stats.findings import look
+    from swingbot.core.stats.findings import look, with_bisected
     from swingbot.core.stats.findings_text import tell
     from swingbot.core.stats.tip_spreads import tip_spread
 
@@ -294,16 +294,13 @@ def history(
             for row in read.levels(conn, name)
             if metric in (None, row["metric"]) and testbox in (None, row["testbox"])
         ]
-    findings = [
-        look(
-            [level["mean"] for level in row["levels"]],
-            spreads=[
-                tip_spread(level["mean"], level["stddev"], level["boots"])
-                for level in row["levels"]
-            ],
-        )
-        for row in rows
-    ]
+    findings = []
+    for row in rows:
+        levels = row["levels"]
+        spreads = [tip_spread(one["mean"], one["stddev"], one["boots"]) for one in levels]
+        commits = {at: one["commit"] for at, one in enumerate(levels)}
+        found = look([one["mean"] for one in levels], spreads=spreads)
+        findings.append(with_bisected(found, commits, row.pop("bisected")))
     if json_:
         say_json(
             [{**row, "findings": codec.plain(s)} for row, s in zip(rows, findings, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +45,20 @@ class LevelSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BisectedStep:
+    """What a finished bisection knows about a step, which overrules what the points suggest.
+
+    Size and interval are those of the culprit against its parent, measured with fresh boots.
+    """
+
+    bisection: str
+    culprit: str  # commit
+    pct: float
+    low_pct: float | None
+    high_pct: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
     """A step from one level to another, in the unit of the values and in percent of the first.
 
@@ -64,6 +78,7 @@ class LevelChange:
     p: float
     parts: bool = False
     machine: bool = False
+    bisected: BisectedStep | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +179,34 @@ def without_small(findings: Findings, pct: float) -> Findings:
         changes=tuple(change for change in findings.changes if large(change)),
         candidate=findings.candidate if large(findings.candidate) else None,
     )
+
+
+def with_bisected(
+    findings: Findings,
+    commits: Mapping[int, str],
+    bisected: Sequence[tuple[frozenset[str], BisectedStep]],
+) -> Findings:
+    """Add what bisections found to the steps of a branch's tips.
+
+    `commits` are the tips that the findings name, by point. Each bisection comes with the tips that
+    have its culprit and are in its range; it belongs to the step in one of these tips, and in the
+    same direction, whose size is nearest.
+    """
+    steps = [*findings.changes, *([findings.candidate] if findings.candidate else [])]
+    for tips, known in bisected:
+        fitting = [
+            (abs(step.pct - known.pct), n)
+            for n, step in enumerate(steps)
+            if step.pct is not None
+            and step.pct * known.pct > 0
+            and not tips.isdisjoint(commits[at] for at in (step.first, step.at, step.last))
+        ]
+        if fitting:
+            n = min(fitting)[1]
+            steps[n] = replace(steps[n], bisected=known)
+    changes = len(findings.changes)
+    candidate = steps[-1] if findings.candidate else None
+    return replace(findings, changes=tuple(steps[:changes]), candidate=candidate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

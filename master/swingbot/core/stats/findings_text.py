@@ -26,7 +26,10 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         lines.append(f"step at {step_words(change, x)}{machine}")
     if findings.candidate is not None:
         words = step_words(findings.candidate, x)
-        lines.append(f"candidate at {words}; more points will decide")
+        known = findings.candidate.bisected is not None
+        lines.append(
+            f"step at {words}" if known else f"candidate at {words}; more points will decide"
+        )
     if findings.creep is not None:
         lines.append(
             f"creep: {percent(findings.creep.pct)} % from first to last, p = {findings.creep.p:.1g}"
@@ -53,15 +56,21 @@ def tell(findings: Findings, x: Labels) -> list[str]:
 
 
 def step_words(change: LevelChange, x: Labels) -> str:
-    """Return place, size with its interval, and p of a step."""
-    size = step_size(change)
-    if change.low_pct is not None and change.high_pct is not None:
-        interval = f", 95 % interval {percent(change.low_pct)} .. {percent(change.high_pct)} %"
+    """Return place, size with its interval, and p of a step; of one that was bisected the culprit,
+    its size and the bisection."""
+    known = change.bisected
+    if known is not None:
+        size, p = f"{percent(known.pct)} %", f" ({known.bisection})"
+        place, low, high = f"{known.culprit[:12]}", known.low_pct, known.high_pct
     else:
-        interval = ""
-    if change.parts:
-        size = f"{size} in all, in more than one part"
-    return f"{_place(change, x)}: {size}{interval}, p = {change.p:.1g}"
+        size, p = step_size(change), f", p = {change.p:.1g}"
+        place, low, high = _place(change, x), change.low_pct, change.high_pct
+        if change.parts:
+            size = f"{size} in all, in more than one part"
+    interval = ""
+    if low is not None and high is not None:
+        interval = f", 95 % interval {percent(low)} .. {percent(high)} %"
+    return f"{place}: {size}{interval}{p}"
 
 
 def _place(change: LevelChange | ModeChange, x: Labels) -> str:

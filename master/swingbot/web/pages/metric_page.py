@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -16,6 +17,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.raw.tables import CsvColumn, csv_lines
 from swingbot.core.results.missing_boots import gone_words
+from swingbot.core.stats.findings import look
 from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import Git, GitError, Lab
@@ -282,14 +284,16 @@ def _testbox(row: Row, points: Sequence[Row]) -> Row:
 
 
 def _bands(history: Row, points: Sequence[Row]) -> list[Row]:
-    """Levels with the range that noise alone explains: of the history analysis, else of all."""
-    levels = [point["level"] for point in points if point["level"] is not None]
-    own = [one for one in history["findings"] if one["testbox"] == history["testbox"]]
-    shown = {point["commit"] for point in points}
-    for one in own[-1:]:
+    """Levels with the range that noise alone explains of a boot: of the history analysis of the
+    tips, else of these points."""
+    measured = [point for point in points if point["level"] is not None]
+    shown = {point["commit"] for point in measured}
+    for one in history["findings"]:
+        if one["testbox"] != history["testbox"]:
+            continue
         try:
             tips = {int(at): tip["commit"] for at, tip in one["findings"]["tips"].items()}
-            share = _BAND_SDS * one["findings"]["noise_pct"] / 100.0
+            share = _BAND_SDS * _of_boot(one["findings"]["noise_pct"] / 100.0, measured)
             bands = [
                 _around(tips[level["first"]], tips[level["last"]], level["mean"], share)
                 for level in one["findings"]["levels"]
@@ -300,10 +304,30 @@ def _bands(history: Row, points: Sequence[Row]) -> list[Row]:
             return bands
     record = history["noise"].get(history["testbox"])
     spread = record["boot_mean"]["sd"] if record and record.get("boot_mean") else None
-    if not levels or spread is None:
+    if not measured or spread is None:
         return []
-    measured = [point["commit"] for point in points if point["level"] is not None]
-    return [_around(measured[0], measured[-1], median(levels), _BAND_SDS * spread)]
+    recent = measured[-_COLUMNS:]
+    return [
+        _around(
+            recent[level.first]["commit"],
+            recent[level.last]["commit"],
+            level.mean,
+            _BAND_SDS * spread,
+        )
+        for level in look([point["level"] for point in recent]).levels
+    ]
+
+
+def _of_boot(sd: float, points: Sequence[Row]) -> float:
+    """Return the relative standard deviation of a boot about its level, from that of the mean of a
+    tip's boots: what a mean of k boots averages away is a share 1 - 1/k of their variance."""
+    spreads = [
+        ((point["stddev"] / point["level"]) ** 2, sum(boot["counts"] for boot in point["boots"]))
+        for point in points
+        if point["stddev"] is not None and point["level"]
+    ]
+    averaged = [square * (1.0 - 1.0 / boots) for square, boots in spreads]
+    return math.sqrt(sd**2 + (fmean(averaged) if averaged else 0.0))
 
 
 def _around(first: str, last: str, level: float, share: float) -> Row:
