@@ -141,6 +141,8 @@ REPLIES = [
     ("Content-Type: multipart/mixed\n", "no boundary"),
     ("", "binary \0 rubbish"),
     ("Content-Type: message/rfc822\n", f"From: {BOB}\nSubject: [PATCH] mm: b\n\n{a_diff()}"),
+    (f"X-Long: {'x' * 9000}\n" + "X: y\n" * 2001, IDEA),
+    ("Content-Type: multipart/mixed; boundary=b\n", "--b\n" * 300 + IDEA),
 ]
 
 Shape = Callable[[Thread], list[str] | str]
@@ -280,6 +282,60 @@ def counter_proposal(thread: Thread) -> list[str]:
     return steps(2)
 
 
+def posted_by_their_authors(thread: Thread) -> list[str]:
+    """A script that does not put the authors into the text: each mail is from its author."""
+    thread.mail("[PATCH 0/3] mm: all", "All.")
+    for number, by in enumerate((ADA, BOB, CAT), 1):
+        thread.patch(f"mm: step {number}", tag=f"PATCH {number}/3", to=0, by=by)
+    thread.patch("mm: step 4", tag="PATCH 4/3", to=0, by=BOB)
+    return steps(3)
+
+
+def failed_backport(thread: Thread) -> list[str]:
+    """The mail that says that a patch does not apply has its diff; the backport answers it."""
+    mark = thread.rng.choice(("", ">"))
+    text = f"It failed.\n\n{mark}From {SHA} Mon Sep 17 00:00:00 2001\nFrom: {CAT}\n"
+    title = 'FAILED: patch "[PATCH] mm: one" failed to apply to 6.1-stable tree'
+    failed = thread.mail(title, f"{text}\n{patch_text('mm: one')}", by=BOB)
+    thread.patch("mm: one", tag="PATCH 6.1.y", to=failed)
+    return ["mm: one"]
+
+
+def versions_in_titles(thread: Thread) -> list[str]:
+    """Of a series each title names the version of its patch, as graphics drivers do."""
+    titles = ["drm: step 1", "drm: step 2 (v3)"]
+    for number, title in enumerate(titles, 1):
+        thread.patch(title, tag=f"PATCH {number}/2", to=None if number == 1 else 0)
+    return titles
+
+
+def merged_by_a_robot(thread: Thread) -> list[str]:
+    sent = thread.patch("mm: one")
+    for tag, by in (("tip: mm/core", BOB), ("PATCH", CAT)):
+        thread.patch("mm: one" if by == BOB else "mm: fix it.cocci", tag=tag, to=sent, by=by)
+    return ["mm: one"]
+
+
+def unreadable_ids(thread: Thread) -> list[str]:
+    thread.patch("mm: one")
+    for header in ('"Your message of Tue"', "<no-at>", f"<{'x' * 300}@example.org>"):
+        thread.mail(
+            "[PATCH] mm: debug", patch_text("mm: debug"), headers=f"In-Reply-To: {header}\n"
+        )
+    return ["mm: one"]
+
+
+def digest(thread: Thread) -> list[str]:
+    inner = Thread(thread.rng)
+    debug_patch(inner)
+    parts = (mail.partition(b"\n")[2].decode() for mail in inner.mails)
+    body = "".join(f"--d\nContent-Type: message/rfc822\n\n{part}\n" for part in parts)
+    headers = "Content-Type: multipart/digest; boundary=d\n"
+    thread.separator = ""  # a file of its own
+    thread.mail("Linux-MM Digest, Vol 1", f"{body}--d--\n", headers=headers, by=CAT)
+    return ["mm: one"]
+
+
 def other_address(thread: Thread) -> list[str]:
     thread.mail("[PATCH 0/2] mm: all", "Both.")
     for number, by in ((1, "Ada <ada@work.example.com>"), (2, "A. Lovelace <ada@example.org>")):
@@ -343,6 +399,12 @@ SHAPES: dict[Shape, int] = {
     retitled: 5,
     counter_proposal: 3,
     other_address: 3,
+    posted_by_their_authors: 2,
+    failed_backport: 4,
+    versions_in_titles: 6,
+    merged_by_a_robot: 10,
+    unreadable_ids: 1,
+    digest: 1,
     pasted_head: 6,
     pull: 38,
     suggestion: 30,
@@ -525,8 +587,10 @@ def test_a_mail_is_read_as_git_reads_it(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["", ">"])
-def test_a_head_that_was_pasted_into_a_mail_is_no_mail_of_its_own(mark: str) -> None:
-    found = read_file("x.eml", a_mail("[PATCH for-7.1] mm: one", f"{mark}{PASTED}\n{TEXT}"))
+@pytest.mark.parametrize("first", ["", "Received: by x\n by y\n"])
+def test_a_head_that_was_pasted_into_a_mail_is_no_mail_of_its_own(mark: str, first: str) -> None:
+    mail = first.encode() + a_mail("[PATCH for-7.1] mm: one", f"{mark}{PASTED}\n{TEXT}")
+    found = read_file("x.eml", mail)
     (patch,) = found.patches
     assert (patch.subject, patch.author, found.left_out) == ("mm: one", BOB, ())
     assert patch.message.startswith("mm: one\n\nAbout mm: x.\n\nSigned-off-by")

@@ -22,13 +22,14 @@ _FROM_LINE: Final = re.compile(
 _FORMATTED: Final = re.compile(rb"From [0-9a-f]{40,64} Mon Sep 17 00:00:00 2001\r?\n")
 _WITH_SUBJECT: Final = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n|[ \t][^\n]*\n){0,20}?Subject:", re.I)
 _HEADER: Final = re.compile(rb"([!-9;-~]{1,70}):[ \t]*(.*)", re.DOTALL)
-_OF_A_MAIL: Final = frozenset({b"from", b"subject", b"mime-version", b"message-id", b"date"})
+_OF_A_MAIL: Final = frozenset({b"from", b"subject"})
 _DECODED: Final = (
     *(b"from", b"subject", b"date"),
     *(b"content-type", b"content-disposition", b"content-transfer-encoding"),
 )
 _READ: Final = frozenset({*_DECODED, b"message-id", b"in-reply-to", b"references"})
 _MESSAGE_ID: Final = re.compile(rb"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
+_HEAD_BYTES: Final = 64 << 10  # in which the headers of a mail are looked for
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -84,7 +85,7 @@ def refuse_binary(data: bytes) -> None:
 def begins_as_mail(data: bytes) -> bool:
     """Return True if a file begins with a mailbox's `From ` line or with mail headers."""
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-    return _FROM_LINE.match(data) is not None or _begins_with_header(data)
+    return _FROM_LINE.match(data) is not None or bool(raw_mail(data[:_HEAD_BYTES]).headers)
 
 
 def raw_mail(data: bytes) -> RawMail:
@@ -94,12 +95,7 @@ def raw_mail(data: bytes) -> RawMail:
     ):  # how it was sent; a file's own CR is a second one
         data = data.replace(b"\r\n", b"\n")
     mail = take_headers(data)
-    return mail if mail.headers.keys() & {b"from", b"subject"} else RawMail(headers={}, body=data)
-
-
-def _begins_with_header(data: bytes) -> bool:
-    first = _HEADER.match(data[:80])
-    return first is not None and first[1].lower() in _OF_A_MAIL
+    return mail if mail.headers.keys() & _OF_A_MAIL else RawMail(headers={}, body=data)
 
 
 def _pieces(data: bytes) -> Iterator[tuple[int, int, bool, bool]]:
@@ -109,7 +105,7 @@ def _pieces(data: bytes) -> Iterator[tuple[int, int, bool, bool]]:
     wrote was pasted into a mail, and is a part of its text unless it has a subject.
     """
     first = _FROM_LINE.match(data)
-    if first is None and _begins_with_header(data):
+    if first is None and raw_mail(data[:_HEAD_BYTES]).headers:
         yield 0, len(data), False, False
         return
     sent = first is not None and not _FORMATTED.match(data)

@@ -35,7 +35,7 @@ class PatchMail:
 
     `subject` is as in the mail, `tagged` its parsed form. `rest` is the text after the commit
     message: notes, diff, signature. `is_mail` is False for a file without headers. `problem` says
-    why its text cannot be read. An attached mail is a part of the mail that it came with: its
+    why its text cannot be read. What is attached to a mail that answers one is a part of it: its
     `poster`, `parents` and `reply` are those of that mail.
     """
 
@@ -47,7 +47,7 @@ class PatchMail:
     message_id: str | None
     parents: tuple[str, ...]  # Message-IDs, the mail that it answers first; empty if unknown
     reply: bool
-    top: PatchMail | None = None  # the mail to which it is attached
+    top: PatchMail | None = None  # the mail of which it is a part
     body: str = ""
     rest: bytes = b""
     has_diff: bool = False
@@ -123,27 +123,33 @@ def _letters(mail: RawMail, top: PatchMail | None, depth: int) -> Iterator[tuple
         letter, nested = replace(letter, problem=str(error)), []
     yield letter, size
     for inner in nested:
-        yield from _letters(inner, top or letter, depth + 1)
+        yield from _letters(inner, letter, depth + 1)
 
 
 def _letter(mail: RawMail, top: PatchMail | None) -> PatchMail:
     """Return what the headers say."""
     subject, author = header_text(mail.header(b"subject")), _author(mail.header(b"from"))
     tagged = read_subject(subject)
-    ids = [*mail.ids(b"in-reply-to")[:1], *reversed(mail.ids(b"references"))]
-    sent = not mail.formatted
+    within = top if top is not None and (top.reply or top.parents) else None
+    poster, parents = ("", ()) if mail.formatted else (author, _parents(mail))
     return PatchMail(
         subject=clean(subject),
         tagged=tagged,
         author=author,
-        poster=top.poster if top else author if sent else "",
+        poster=within.poster if within else poster,
         date=_date(header_text(mail.header(b"date"))),
         message_id=next(iter(mail.ids(b"message-id")), None),
-        parents=top.parents if top else tuple(ids) if sent else (),
+        parents=within.parents if within else parents,
         reply=tagged.reply or (top is not None and top.reply),
-        top=top,
+        top=within and (within.top or within),
         is_mail=bool(mail.headers),
     )
+
+
+def _parents(mail: RawMail) -> tuple[str, ...]:
+    """Return the mails that one answers; their Message-IDs may be unreadable."""
+    ids = mail.ids(b"in-reply-to")[:1] + mail.ids(b"references")[::-1]
+    return tuple(ids) or (("?",) if mail.header(b"in-reply-to") else ())
 
 
 def _with_text(mail: RawMail, letter: PatchMail) -> tuple[PatchMail, list[RawMail], int]:

@@ -23,6 +23,8 @@ def posting_of(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[Omit
     Without a posting, the only reply that has a diff is one. Raises SeriesError.
     """
     patches = [letter for letter in letters if letter.is_patch and not letter.reply]
+    if any(letter.tagged.patch and letter.parents for letter in patches):  # to a report with a diff
+        patches = [letter for letter in patches if letter.tagged.patch or not letter.poster]
     patches = patches or _of_a_reply(letters)
     chosen = _posting(letters, patches) if patches else []
     unread = [letter for letter in chosen or letters if letter.problem]
@@ -81,7 +83,11 @@ def _of_a_reply(letters: Sequence[PatchMail]) -> list[PatchMail]:
 def _posting(letters: Sequence[PatchMail], patches: Sequence[PatchMail]) -> list[PatchMail]:
     begun = [one for one in letters if one.tagged.number is not None and not one.reply] or patches
     people = set[str]().union(*map(_person, [x for x in begun if not x.parents] or begun[:1]))
+    covers = {one.message_id for one in begun if one.tagged.number == 0}
     own = [one for one in patches if not one.parents or not people or _person(one) & people]
+    missing = {*range(1, max(one.tagged.count or 0 for one in begun) + 1)} - set(map(_number, own))
+    # Patches of a series may come from their authors.
+    own += [x for x in patches if _number(x) in missing and covers & set(x.parents[:1])]
     numbered = [one for one in own if one.tagged.number is not None]
     stated = [one for one in own if numbered and one.tagged.version > 1]
     _one_version({"": numbered + stated, **_by_title(patches)})

@@ -63,7 +63,7 @@ def read_subject(subject: str) -> Tagged:
             break
     title, all_tags = text[start:], " ".join(tags)
     number = _NUMBER.search(all_tags)
-    version = _VERSION.search(all_tags) or _LAST_VERSION.search(title)
+    version = _VERSION.search(all_tags) or (None if number else _LAST_VERSION.search(title))
     return Tagged(
         title=title,
         reply=reply,
