@@ -279,3 +279,11 @@ def test_published_percentages_come_out_of_the_published_levels(series: str) -> 
         )
         assert judged.change_pct is not None
         assert f"{judged.change_pct:+.1f}%" == printed
+
+
+def test_the_share_of_an_extrapolated_count_is_printed_as_perf_prints_it() -> None:
+    run = {"cycles": 1000.0, "page-faults": 5.0}
+    table = perf_table([[run | {"running_pct.cycles": 40.0}], [run, run]])
+    assert "running_pct" not in table
+    counts = read_perf_stat(table)
+    assert (counts["cycles"].running_pct, counts["page-faults"].running_pct) == (70, 100)

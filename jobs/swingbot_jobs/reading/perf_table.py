@@ -19,7 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# counts by event, as perf names it; task-clock in msec, duration_time in ns
+from swingbot_jobs.reading.perf_stat import RUNNING
+
+# counts by event, as perf names it; task-clock in msec, duration_time in ns; `running_pct.<event>`
+# where perf extrapolated the count
 Run = Mapping[str, float]
 Boot = Sequence[Run]
 
@@ -77,9 +80,20 @@ def means_of(boots: Sequence[Boot]) -> dict[str, Mean]:
 
     An event that some boots lack is averaged over the others; `boots` is their number.
     """
-    events = {event for boot in boots for run in boot for event in run}
+    events = {event for boot in boots for run in boot for event in run if RUNNING not in event}
     ordered = [event for event in ORDER if event in events] + sorted(events.difference(ORDER))
     return {event: mean_of(_boot_means(boots, event)) for event in ordered}
+
+
+def _running(boots: Sequence[Boot], event: str) -> float:
+    """Return the mean running share of the event's runs, in percent."""
+    return mean_of(
+        [
+            math.fsum(run.get(RUNNING + event, 100.0) for run in of_boot) / len(of_boot)
+            for boot in boots
+            if (of_boot := [run for run in boot if event in run])
+        ]
+    ).value
 
 
 def _boot_means(boots: Sequence[Boot], event: str) -> list[float]:
@@ -118,6 +132,8 @@ def perf_table(
     for event, mean in means.items():
         if event != ELAPSED:
             lines += _lines(event, mean, behind.get(event, []), len(boots))
+            if (share := _running(boots, event)) < 100:
+                lines[-1] += f"  ({share:.2f}%)"
     if ELAPSED in means:
         elapsed = means[ELAPSED]
         lines += [
