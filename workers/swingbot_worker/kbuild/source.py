@@ -114,9 +114,14 @@ def _kept(cache: Path, name: str) -> Path:
 
 
 def _git(git_dir: Path, *arguments: str) -> process.Output:
-    return process.output(
+    """Return git's answer, whose status tells about the commit. Raises InfraError without one."""
+    answer = process.output(
         ["git", f"--git-dir={git_dir}", *arguments], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT
     )
+    if answer.rc < 0:
+        why = f"took longer than {GIT_SECONDS:.0f} s" if answer.timed_out else "was killed"
+        raise InfraError(f"git {arguments[0]} in {git_dir} {why}.")
+    return answer
 
 
 def _version(git_dir: Path, repo: str, commit: str) -> str:

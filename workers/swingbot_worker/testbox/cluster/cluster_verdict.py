@@ -45,11 +45,13 @@ class NodeOutcome:
         )
 
 
-def judge(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> Verdict:
+def judge(
+    cluster: str, endings: tuple[NodeOutcome, NodeOutcome], *, patient: bool = True
+) -> Verdict:
     """Return the verdict about the kernel, which both testboxes boot.
 
     Raises InfraError for an infrastructure failure, and OrderError for an order that this cluster
-    cannot carry out.
+    cannot carry out. `patient`: a node waits for the other one longer than a healthy one needs.
     """
     _refuse_order(cluster, endings)
     own = [ending for ending in endings if not ending.given_up]
@@ -62,7 +64,9 @@ def judge(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> Verdict:
     if verdict := _worst(own, _SILENT):
         return verdict
     if troubled := next((ending for ending in own if ending.trouble), None):
-        return Verdict(status=BootStatus.HUNG, reason=_explain(troubled))
+        return Verdict(
+            status=BootStatus.HUNG if patient else BootStatus.LIMIT, reason=_explain(troubled)
+        )
     if late := next((ending for ending in endings if ending.given_up), None):
         return late.verdict or Verdict(
             status=BootStatus.HUNG, reason=f"{late.who} did not complete"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from swingbot_jobs.contract.deadline import EXTRA_SECONDS
 from swingbot_jobs.contract.facts import OF_SERVER
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
@@ -54,8 +55,7 @@ class Cluster:
     nodes: Mapping[str, Driver]
 
     def payload(self, job: Job) -> Payload:
-        wait = int(WAIT_SECONDS + 4 * self.testbox.boot_seconds)
-        terms = script.HandshakeTerms(token=secrets.token_hex(8), wait=wait)
+        terms = script.HandshakeTerms(token=secrets.token_hex(8), wait=self._wait)
         read = partial(_part, job.site.jobs / "programs")
         entries = {
             role: script.entries(role, self.how, job.unit_jobs, read, terms) for role in ROLES
@@ -68,12 +68,22 @@ class Cluster:
             },
         )
 
+    @property
+    def _wait(self) -> int:
+        """Seconds for which a node that is ready waits for the other one."""
+        return int(WAIT_SECONDS + 4 * self.testbox.boot_seconds)
+
     def boot(self, request: Request) -> Boot:
         self._check_kernel(request.kernel)
         with request.lease() as locks:
             endings, spoilt = self._boot_until_valid(request, locks)
         _keep(request.out)
-        verdict = judge(self.testbox.name, (endings[SERVER].ending, endings[CLIENT].ending))
+        verdict = judge(
+            self.testbox.name,
+            (endings[SERVER].ending, endings[CLIENT].ending),
+            patient=self._wait >= self.testbox.boot_seconds
+            and script.AGAIN_SECONDS >= EXTRA_SECONDS,
+        )
         facts = {
             **endings[CLIENT].facts,
             **_server_facts(endings[SERVER], request.out),
