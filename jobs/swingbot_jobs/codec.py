@@ -193,7 +193,7 @@ class _Plain(str):
     __slots__ = ()
 
 
-_WORDS: Final = {"true": True, "false": False}
+_WORDS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def _content(value: LocatedValue) -> Any:
@@ -267,7 +267,7 @@ def _object(kind: Any, value: Any, ignore: bool) -> Any:
             raise BadDocument("is missing", f".{field.key}")
     if given and not ignore:
         key = next(iter(given))
-        keys = ", ".join(field.key for field in _fields(kind))
+        keys = ", ".join(field.key for field in _fields(kind) if _Mark.HIDDEN not in field.marks)
         line = given[key].where if isinstance(given[key], LocatedValue) else ""
         raise BadDocument(f"key {key!r} is unknown here; known are {keys}", line=line)
     try:

@@ -14,9 +14,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
-
-import yaml
+from typing import Any, Final
 
 from swingbot_jobs import limits
 
@@ -56,8 +54,8 @@ class LocatedValue:
 
     @property
     def where(self) -> str:
-        """Return `file:line`, the start of every message."""
-        return f"{self.file}:{self.line}"
+        """Return `file:line`, the start of every message; line 0 is not known."""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     @property
     def text(self) -> str | None:
@@ -128,6 +126,8 @@ def read_documents(
 
     Raise `error` with file and line for YAML that is invalid or not supported.
     """
+    import yaml  # here: settings, which are read first, are not YAML
+
     if len(text) > limits.YAML_CHARACTERS:
         raise error(
             f"{file_name}:1: the file has {len(text)} characters, more than"
@@ -159,32 +159,31 @@ class _YamlReader:
     def __init__(self, places: LineOrigins, error: type[LineError]) -> None:
         self._places, self._error, self._left = places, error, limits.YAML_VALUES
 
-    def value(self, node: yaml.Node, depth: int) -> LocatedValue:
+    def value(self, node: Any, depth: int) -> LocatedValue:
         file, line = self._places.at(node.start_mark.line)
         self._left -= 1
         if self._left < 0 or depth > limits.YAML_DEPTH:
             raise self._error(
                 f"{file}:{line}: too many values, or nested deeper than {limits.YAML_DEPTH} levels"
             )
-        if isinstance(node, yaml.ScalarNode):
+        if node.id == "scalar":
             return LocatedValue(
                 None if node.tag == "tag:yaml.org,2002:null" else str(node.value),
                 line,
                 file,
                 node.style is None,
             )
-        if isinstance(node, yaml.SequenceNode):
+        if node.id == "sequence":
             return LocatedValue(
                 tuple(self.value(item, depth + 1) for item in node.value), line, file
             )
-        assert isinstance(node, yaml.MappingNode)
         return LocatedValue(self._table(node, depth), line, file)
 
-    def _table(self, node: yaml.MappingNode, depth: int) -> dict[str, LocatedValue]:
+    def _table(self, node: Any, depth: int) -> dict[str, LocatedValue]:
         table: dict[str, LocatedValue] = {}
         for key_node, value_node in node.value:
             file, line = self._places.at(key_node.start_mark.line)
-            if not isinstance(key_node, yaml.ScalarNode):
+            if key_node.id != "scalar":
                 raise self._error(
                     f"{file}:{line}: a key must be plain text;"
                     " put quotes around values with {{ }}"

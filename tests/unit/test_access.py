@@ -127,12 +127,12 @@ def test_a_setting_is_shown_without_its_password(value: object, seen: object) ->
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("WEB_READ", "closed", "web.read must be one of open, token"),
-        ("WEB_METRICS", "yes", "must be one of open, token, off"),
+        ("WEB_READ", "closed", "web.read: 'closed' is not one of open, token"),
+        ("WEB_METRICS", "yes", "web.metrics: 'yes' is not one of open, token, off"),
         ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "is not a valid address or network"),
-        ("WEB_PATCH_KIB", "0", "must be at least 1"),
-        ("WEB_TESTBOX_MINUTES", "nan", "must be 0 or more"),
-        ("GIT_FETCH_GIB", "0", "must be greater than 0"),
+        ("WEB_PATCH_KIB", "0", "web.patch_kib: 0 is not at least 1"),
+        ("WEB_TESTBOX_MINUTES", "nan", "web.testbox_minutes: nan is not a finite number"),
+        ("GIT_FETCH_GIB", "0", "git.fetch_gib: 0 is not greater than 0"),
     ],
 )
 def test_settings_of_access_that_make_no_sense_are_refused(

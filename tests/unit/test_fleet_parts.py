@@ -168,7 +168,7 @@ def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:
 
 def test_unknown_words_for_buildbots_pages_are_refused() -> None:
     with pytest.raises(
-        SettingsError, match=r"buildbot.pages must be one of open, operator, off, got 'closed'"
+        SettingsError, match=r"buildbot.pages: 'closed' is not one of open, operator, off"
     ):
         load(None, {"SWINGBOT_BUILDBOT_PAGES": "closed"})
 

@@ -39,11 +39,14 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[watch]\nbots = 7\n", "unknown key watch.bots"),
-        ("[wotch]\nboots = 7\n", r"unknown section \[wotch\]"),
-        ("[watch]\nboots = 'many'\n", r"watch.boots must be an integer, got 'many'"),
-        ("[mail]\nrelease = 'maybe'\n", "must be one of hold, earned, release"),
-        ("watch = 3\n", r"\[watch\] must be a table"),
+        ("[watch]\nbots = 7\n", "watch: key 'bots' is unknown here"),
+        ("[wotch]\nboots = 7\n", "key 'wotch' is unknown here; known are paths"),
+        ("[watch]\nboots = 'many'\n", "watch.boots: 'many' is not a whole number"),
+        (
+            "[mail]\nrelease = 'maybe'\n",
+            "mail.release: 'maybe' is not one of hold, earned, release",
+        ),
+        ("watch = 3\n", "watch: 3 is not a mapping"),
         ("[watch\n", "not valid TOML"),
     ],
 )
