@@ -126,19 +126,25 @@ def links(panel: Json) -> Iterator[str]:
 
 def link_fields(url: str) -> list[str]:
     """Columns whose value is part of an address."""
-    return re.findall(r"\$\{__data\.fields\.(\w+)\}", url)
+    return re.findall(r"\$\{__data\.fields\.(\w+)(?::percentencode)?\}", url)
 
 
 def _links(panel: Json) -> Iterator[str]:
-    """A link takes its path from a column that always has one; a cell may be empty."""
+    """A link takes its path from a column that always has one; a cell may be empty.
+
+    Grafana leaves "&" and "#" of a parameter as they are, and encodes a "%" once more.
+    """
     names = {name for sql in sql_of(panel) for name in columns(sql)}
     for url in links(panel):
         if "__value" in url:
             yield f"{url} is broken for an empty cell"
+        for parameter in re.findall(r"=(\$\{__(?:data|field)\b[^}]*\})", url):
+            if not parameter.endswith(":percentencode}"):
+                yield f"{url} does not encode {parameter}"
         for field in link_fields(url):
             if field not in names:
                 yield f"{url} names a column that the query does not have"
-            elif not field.endswith("_page"):
+            elif not field.endswith("_page") and "=${__data.fields." + field not in url:
                 yield f"{url} takes {field}, which may be empty"
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
@@ -154,6 +155,8 @@ def linked_pages(dashboard: dict[str, Any], answers: Answers) -> dict[str, str]:
                     value = row[columns.index(field)]
                     assert value, f"{panel['title']}: {field} is empty"
                     path = path.replace("${__data.fields." + field + "}", str(value))
+                    encoded = quote(str(value), safe="")
+                    path = path.replace("${__data.fields." + field + ":percentencode}", encoded)
                 found[path] = panel["title"]
     return found
 

@@ -60,6 +60,12 @@ def absent_column(board: Json) -> None:
     ]
 
 
+def bare_parameter(board: Json) -> None:
+    panel(board, "Mails")["fieldConfig"]["defaults"]["links"] = [
+        {"url": "/d/swingbot-metric?var-metric=${__data.fields.subject}"}
+    ]
+
+
 def forgets_variables(board: Json) -> None:
     board["links"][0]["includeVars"] = False
 
@@ -80,6 +86,7 @@ def other_kind(board: Json) -> None:
         (too_wide, "its columns need"),
         (cell_as_path, "is broken for an empty cell"),
         (nullable_column, "which may be empty"),
+        (bare_parameter, "does not encode ${__data.fields.subject}"),
         (absent_column, "a column that the query does not have"),
         (forgets_variables, "forgets the chosen variables"),
         (unknown_variable, "${tree} is not a variable"),
