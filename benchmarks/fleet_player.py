@@ -27,11 +27,11 @@ from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab, RequestError
-from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
-from tests.fakes.brain import PostgresDesk
-from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
+from swingbot_db.store import patient_transactions
+from tests.fakes.lab import Desk, Dispatched, FakeLab, fakelinux_states
 from tests.fakes.people import a_person
 from tests.table_requests import comparing
 
@@ -77,7 +77,8 @@ class Player:
 
     def play(self) -> None:
         """Until stdin ends."""
-        self.attempts = AttemptTransactions(self.engine)
+        self.begin = patient_transactions(self.engine)
+        self.attempts = WorkerRequests(self.begin)
         now = time.monotonic()
         self.at(now + 1 / self.size.moves_a_second, "next move")
         self.at(now + COUNT_SECONDS, "count")
@@ -116,7 +117,8 @@ class Player:
     def take(self) -> None:
         """Start what was dispatched; builds beyond the number of workers wait, as in Buildbot."""
         for row in self.fake.desk.dispatched("wanted"):
-            self.attempts.mark_placed(row.dispatch, row.dispatch, row.dispatch)
+            with self.begin("dispatch placed") as tx:
+                tx.dispatches.place(row.dispatch, row.dispatch, row.dispatch)
             if row.kind == "build":
                 self.queue.append(row)
             else:
@@ -191,7 +193,7 @@ def main() -> None:
     engine = make_engine(settings.db.url)
     repository = Path(given["repository"])
     fake = FakeLab(
-        desk=PostgresDesk(engine),
+        desk=Desk(patient_transactions(engine)),
         artifacts=ArtifactDirectory(settings.artifacts),
         state=fakelinux_states(repository, settings.mirror),
         wobble=0.002,

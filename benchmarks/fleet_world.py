@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.service.ports import Lab
-from swingbot_db.attempts import AttemptTransactions
+from swingbot_db.store import transactions
 from swingbot_jobs.contract.compiler import Compiler
 from tests.fakelinux import START_SPEED
 
@@ -187,9 +187,9 @@ def register(lab: Lab, engine: sa.Engine, mirror: Path, repository: Path, size: 
             tx.testboxes.set_screened(name)
     with engine.begin() as conn:
         conn.execute(sa.text("UPDATE tree SET tip_commit = base_commit, polled_at = now()"))
-    attempts = AttemptTransactions(engine)
-    for worker in worker_names(size):
-        attempts.announce(worker, [Compiler(name="gcc", version="gcc (played) 12.2")])
+    with transactions(engine)("compilers announced") as tx:
+        for worker in worker_names(size):
+            tx.compilers.announce(worker, [Compiler(name="gcc", version="gcc (played) 12.2")])
 
 
 def worker_names(size: Size) -> Sequence[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import psycopg2
 import psycopg2.extensions
 import sqlalchemy as sa
 
+from swingbot.core.model import dispatch
 from swingbot.service.checkpoint import checkpoint
 
 # SQLAlchemy names for modules that pass connections on and run no queries themselves.
@@ -53,6 +55,17 @@ def own_session(engine: sa.Engine) -> psycopg2.extensions.connection:
     pooled.detach()
     session.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
     return session
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Raise the core's DatabaseAway where the server does not respond."""
+    try:
+        yield
+    except (psycopg2.Error, sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+        reason = str(getattr(error, "orig", error)).strip()
+        line = reason.splitlines()[0] if reason else type(error).__name__
+        raise dispatch.DatabaseAway(f"the database does not respond: {line}") from error
 
 
 @contextmanager

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import psycopg2
 import sqlalchemy as sa
 
-from swingbot.core.model.dispatch import DatabaseAway
-from swingbot_db.engine import own_session
+from swingbot_db.engine import away, own_session
 
 
 class Listener:
     """A session of its own on the channel `swingbot`. Methods raise DatabaseAway if it is lost."""
 
     def __init__(self, engine: sa.Engine) -> None:
-        with _away():
+        with away():
             self._session = own_session(engine)
             with self._session.cursor() as cursor:
                 cursor.execute("LISTEN swingbot")
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there is something to hear."""
-        with _away():
+        with away():
             return int(self._session.fileno())
 
     def heard(self) -> set[str]:
         """Return the tables that have changed since the last call, without waiting."""
-        with _away():
+        with away():
             self._session.poll()
             tables = {notification.payload for notification in self._session.notifies}
             self._session.notifies.clear()
@@ -36,11 +31,3 @@ class Listener:
 
     def close(self) -> None:
         self._session.close()
-
-
-@contextmanager
-def _away() -> Iterator[None]:
-    try:
-        yield
-    except (psycopg2.Error, sa.exc.DBAPIError) as error:
-        raise DatabaseAway(f"the database does not respond: {str(error).strip()}") from error

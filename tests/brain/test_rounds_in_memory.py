@@ -184,10 +184,10 @@ def test_a_testbox_gets_one_boot_at_a_time() -> None:
     memory.work()
     tick(memory.lab)
     with memory.store.transaction() as tx:
-        assert tx.attempts.open_dispatches() == {f"boot-{TESTBOX}": 1}
+        assert tx.dispatches.by_builder() == {f"boot-{TESTBOX}": 1}
         assert tx.attempts.leased() == {TESTBOX}
         dispatch_orders(memory.lab, tx)
-        assert tx.attempts.open_dispatches() == {f"boot-{TESTBOX}": 1}
+        assert tx.dispatches.by_builder() == {f"boot-{TESTBOX}": 1}
         assert tx.testboxes.lock(TESTBOX).state is TestboxPhase.LEASED
 
 
@@ -199,7 +199,8 @@ def test_the_next_boot_is_handed_out_as_soon_as_the_results_of_one_are_there() -
     tick(memory.lab)
     (first,) = [d for d in memory.store.db.dispatches.values() if d.state != "over"]
     order = memory.store.db.orders[memory.store.db.attempts[first.attempt].order].order
-    memory.store.deliver(first.attempt, memory._outcome(order))
+    with memory.store.transaction() as tx:
+        tx.attempts.end(first.attempt, memory._outcome(order))
     tick(memory.lab)  # Buildbot has not ended the build yet
     boots = [d for d in memory.store.db.dispatches.values() if d.builder == f"boot-{TESTBOX}"]
     assert [d.attempt for d in boots if d.state != "over"] == [d.attempt for d in boots]

@@ -25,10 +25,11 @@ from starlette.routing import Route
 from swingbot.adapters import artifacts
 from swingbot.app import embedded, master, supervision
 from swingbot.app.settings import DbSection, PathSection, Settings, WebSection
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web.workers import exchange
 from swingbot_db import migrate
-from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
+from swingbot_db.store import patient_transactions
 from tests.buildbot.ports import free_ports
 from tests.postgres import Server
 
@@ -65,7 +66,6 @@ class Lab:
         self.root = root
         embedded.prepare_directories(self.settings)
         self.engine = make_engine(url)
-        self.attempts = AttemptTransactions(self.engine)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, **more: str) -> subprocess.Popen[bytes]:
@@ -133,8 +133,9 @@ class Lab:
     def exchange(self) -> Iterator[None]:
         """The web service's exchange, in a thread of this process."""
         store = artifacts.ArtifactDirectory(self.settings.artifacts)
+        requests = WorkerRequests(patient_transactions(self.engine))
         routes = [
-            *exchange.routes(store, self.attempts, artifacts.secret(self.settings.secret_file)),
+            *exchange.routes(store, requests, artifacts.secret(self.settings.secret_file)),
             Route("/healthz", lambda request: PlainTextResponse("ok\n")),
         ]
         server = uvicorn.Server(

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.tick import tick
 from swingbot_db import read
-from swingbot_db.attempts import AttemptTransactions
 from tests.fakes.brain import Brain
 from tests.fakes.loop import JOB, Loop
 from tests.fakes.mail import brain_environment
@@ -111,7 +111,7 @@ def controlled(brain: Brain, name: str) -> int:
     compared(brain, name)
     turn(brain)
     number = attempt_of(brain, name)
-    AttemptTransactions(brain.engine).hold(number, "lab1")
+    WorkerRequests(brain.lab.transaction).hold(number, "lab1")
     return number
 
 

@@ -23,9 +23,10 @@ from swingbot.app.keep.restore import restore
 from swingbot.app.keep.verify import verify
 from swingbot.app.settings import Settings, load
 from swingbot.core.keep.manifest import BadBackup, read_manifest, read_sums
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.tick import tick
-from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
+from swingbot_db.store import transactions
 from tests import builders as make
 from tests.fakelinux import make_fakelinux
 from tests.fakes.artifacts import stored
@@ -219,7 +220,7 @@ def test_a_token_of_before_the_restore_opens_nothing_after_it(
     restore(load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", quiet)
     restored = make_engine(empty_url)
     # it is dead: what it still brings is late, never counted
-    assert AttemptTransactions(restored).wanted(attempt) is False
+    assert WorkerRequests(transactions(restored)).wanted(attempt) is False
     assert value(restored, f"SELECT state FROM orders WHERE id = {order}") == "ready"
     assert value(restored, f"SELECT budget FROM orders WHERE id = {order}") == 4
     restored.dispose()

@@ -13,7 +13,7 @@ from swingbot.app.cli import main
 from swingbot.service.incident.keep import say
 from swingbot.service.prove.request_gates import prove_again
 from swingbot.service.tick import tick
-from swingbot_db.attempts import order_facts
+from swingbot_db.store import PgTransaction
 from tests.fakelinux import FakeCommit, add_commits
 from tests.fakes.brain import Brain
 from tests.fakes.mail import brain_environment
@@ -102,6 +102,6 @@ def test_an_order_document_carries_the_purpose_of_its_order(brain: Brain) -> Non
         ).all()
         assert {row.purpose for row in orders} == {"search", "fresh", "gate"}
         for row in orders:
-            facts = order_facts(conn, row.id)
+            facts = PgTransaction(conn).attempts.order_facts(row.id)
             assert facts is not None
             assert facts.purpose == row.purpose

@@ -21,8 +21,8 @@ from swingbot.app.settings import load
 from swingbot.core.model.testbox_state import LeaseHeld
 from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot_db import read
-from swingbot_db.attempts import AttemptTransactions
 from tests.db.racks import attempt_of, compared, controlled, environment, rows, state, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -111,7 +111,7 @@ def test_a_boot_under_way_keeps_its_testbox_and_counts_once(
 ) -> None:
     name = compared(brain, "rack7")
     turn(brain)
-    number, controller = attempt_of(brain), AttemptTransactions(brain.engine)
+    number, controller = attempt_of(brain), WorkerRequests(brain.lab.transaction)
     assert isinstance(held := controller.hold(number, "lab1"), LeaseHeld)
     turn(brain)
     clocks.move(step=step)

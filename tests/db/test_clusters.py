@@ -15,9 +15,9 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
-from swingbot_db.attempts import AttemptTransactions
 from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -105,7 +105,7 @@ def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> No
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    number, attempts = attempt_of(brain, "cs-ab"), AttemptTransactions(brain.engine)
+    number, attempts = attempt_of(brain, "cs-ab"), WorkerRequests(brain.lab.transaction)
     assert at_work(brain) == {"a": number, "b": number, "cs-ab": number}
     assert isinstance(attempts.hold(number, "lab1"), LeaseHeld)
     assert {row["holder"] for row in rows(brain, "SELECT holder FROM lease")} == {"lab1"}
@@ -124,7 +124,7 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    assert AttemptTransactions(brain.engine).tell_phase(
+    assert WorkerRequests(brain.lab.transaction).tell_phase(
         attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back"
     )
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["lost", "leased", "lost"]
@@ -178,7 +178,7 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_te
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    attempts = AttemptTransactions(brain.engine)
+    attempts = WorkerRequests(brain.lab.transaction)
     assert isinstance(attempts.hold(attempt_of(brain, "cs-ab"), "lab1"), LeaseHeld)
     for name in ("a", "b", "cs-ab"):
         lapse(brain, name)

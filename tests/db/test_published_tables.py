@@ -27,7 +27,6 @@ from swingbot_db.store import PgTransaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from swingbot_jobs.reading.result import ParsedRun
-from tests.contract.store.postgres import PostgresStore
 from tests.contract.store.world import a_testbox, a_tree, facts_of, sha256
 from tests.fakes.memory_lab import MemoryLab
 
@@ -112,7 +111,7 @@ class Table:
 
     def _attempt(self, order: int, outcome: Mapping[str, Any]) -> int:
         attempt = self.tx.attempts.add(order, 1)
-        PostgresStore(self.conn).deliver(attempt, outcome)
+        self.tx.attempts.end(attempt, outcome)
         return attempt
 
     def _boot(self, number: int, arm: Arm, testbox: str, k: int, samples: Samples) -> None:

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
+from swingbot.core.model.testbox_state import LeaseHeld
 from swingbot.core.plan.alerts import InvalidRuns, QueueState
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.set_testboxes import drain, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.tick import tick
 from swingbot_db import read
-from swingbot_db.attempts import AttemptTransactions
 from tests import builders as make
 from tests.db.racks import (
     attempt_of,
@@ -58,7 +58,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None:
     compared(brain, "rack7")
     turn(brain)
-    attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
+    attempts, number = WorkerRequests(brain.lab.transaction), attempt_of(brain)
     assert isinstance(attempts.hold(number, "lab1"), LeaseHeld)
     for phase in ("booting", "running", "returning"):
         assert attempts.tell_phase(number, phase, f"it is {phase}")
@@ -83,32 +83,13 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
     ]
 
 
-def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: Brain) -> None:
-    compared(brain, "rack7")
-    turn(brain)
-    attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
-    first = attempts.hold(number, "lab1")
-    assert isinstance(first, LeaseHeld)
-    refused = attempts.hold(number, "lab2")
-    assert isinstance(refused, LeaseRefused)
-    assert refused.why.startswith(
-        f"testbox rack7 is held by controller lab1 for attempt a{number} until "
-    )
-    again = attempts.hold(number, "lab1")
-    assert isinstance(again, LeaseHeld) and again.fence == first.fence
-    lapse(brain)
-    second = attempts.hold(number, "lab2")
-    assert isinstance(second, LeaseHeld) and second.fence > first.fence
-    assert isinstance(attempts.hold(number, "lab1"), LeaseRefused)
-
-
 def test_a_silent_controller_loses_its_testbox_with_one_mail_then_and_one_at_its_return(
     brain: Brain,
 ) -> None:
     compared(brain, "rack7")
     turn(brain)
     first = attempt_of(brain)
-    AttemptTransactions(brain.engine).hold(first, "lab1")
+    WorkerRequests(brain.lab.transaction).hold(first, "lab1")
     lapse(brain)
     turn(brain, 3)
     assert (
@@ -121,7 +102,7 @@ def test_a_silent_controller_loses_its_testbox_with_one_mail_then_and_one_at_its
     ready_again(brain)
     # the next order brings it home
     assert (state(brain), attempt_of(brain) > first) == ("leased", True)
-    AttemptTransactions(brain.engine).hold(attempt_of(brain), "lab1")
+    WorkerRequests(brain.lab.transaction).hold(attempt_of(brain), "lab1")
     lapse(brain)
     turn(brain)
     assert sent(brain) == ["testbox rack7 is lost"]
@@ -143,11 +124,11 @@ def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None
     clock = dataclasses.replace(brain.lab.clock, listening=lambda: SETTLE_SECONDS - 1)
     deaf = dataclasses.replace(brain.lab, clock=clock)
     number = attempt_of(brain)
-    AttemptTransactions(brain.engine).hold(number, "lab1")
+    WorkerRequests(brain.lab.transaction).hold(number, "lab1")
     lapse(brain)
     tick(deaf)
     assert attempt_of(brain) == number
-    assert isinstance(AttemptTransactions(brain.engine).hold(number, "lab1"), LeaseHeld)
+    assert isinstance(WorkerRequests(brain.lab.transaction).hold(number, "lab1"), LeaseHeld)
     tick(brain.lab)
     assert attempt_of(brain) == number
 
@@ -196,7 +177,7 @@ def test_an_impossible_order_is_reported_at_once_and_is_not_a_failure_of_the_tes
         "reason": why,
         "seconds": 1.0,
     }
-    AttemptTransactions(brain.engine).deliver(number, outcome | {"fault": "order", "files": {}})
+    WorkerRequests(brain.lab.transaction).deliver(number, outcome | {"fault": "order", "files": {}})
     turn(brain)
     (found,) = rows(brain, "SELECT state, reason FROM orders WHERE id = :o", o=order["order_id"])
     assert (found["state"], found["reason"]) == ("failed", why)
@@ -279,7 +260,7 @@ def test_the_command_line_says_since_when_and_why(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
     number = controlled(brain, "rack7")
-    AttemptTransactions(brain.engine).tell_phase(number, "running", "the job began")
+    WorkerRequests(brain.lab.transaction).tell_phase(number, "running", "the job began")
 
     def swingbot(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(main, words, env=environment(tmp_path, db_url))

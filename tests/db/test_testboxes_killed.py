@@ -16,7 +16,7 @@ from typing import Any
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
-from swingbot_db.attempts import AttemptTransactions
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot_db.engine import make_engine
 from tests.db.crash_points import tried, unhurried
 from tests.db.racks import attempt_of, compared, environment, facts_of, lapse, rows, turn
@@ -56,7 +56,7 @@ def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobod
         brain = dataclasses.replace(brain, lab=dataclasses.replace(brain.lab, clock=clock))
         compared(brain, "rack7")
         turn(brain)
-        AttemptTransactions(brain.engine).hold(attempt_of(brain), "lab1")
+        WorkerRequests(brain.lab.transaction).hold(attempt_of(brain), "lab1")
         lapse(brain)
         return brain, found
 

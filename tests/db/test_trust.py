@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot_db import read
-from swingbot_db.attempts import order_facts
+from swingbot_db.store import PgTransaction
 from tests.fakes.brain import Brain
 
 
@@ -19,7 +19,7 @@ def test_orders_and_what_is_shown_say_the_level(brain: Brain) -> None:
                 " a.order_id LIMIT 1"
             )
         ).one()
-        facts = order_facts(conn, row.id)
+        facts = PgTransaction(conn).attempts.order_facts(row.id)
         assert facts is not None and facts.trust == "untrusted"
         assert read.order(conn, row.order_id)["trust"] == "untrusted"
         assert read.variant(conn, row.variant)["trust"] == "untrusted"

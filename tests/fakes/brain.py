@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,62 +26,13 @@ from swingbot.app.settings import Settings, load
 from swingbot.app.wiring import connect, make_lab, make_sender, sync_testboxes
 from swingbot.service.checkpoint import on_checkpoint
 from swingbot_db import read
-from swingbot_db.attempts import AttemptTransactions
-from swingbot_jobs import codec
-from swingbot_jobs.contract.unit_job import UnitJob
-from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
+from swingbot_db.store import transactions
+from tests.fakes.lab import Desk, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop, NoRest
 from tests.fakes.mail import running_smtpd
 
 # Longer together than the longest pause between two attempts (`core/plan/queue.py`).
 PAUSES, PAUSE_SECONDS = 60, 5.0
-
-
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, o.id AS "order", o.kind, o.build_key, o.k,
-  o.purpose, o.testbox, v.commit, v.layout, v.kconfig, s.unit_jobs,
-  b.image_sha256 AS image
-  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
-  JOIN variant v ON v.id = o.variant
-  LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
-  WHERE d.state = ANY(:states) AND a.state = 'running' ORDER BY d.id"""
-
-
-@dataclass(frozen=True)
-class PostgresDesk:
-    """Dispatches in a database."""
-
-    engine: sa.Engine
-
-    def dispatched(self, *states: str) -> list[Dispatched]:
-        with self.engine.connect() as conn:
-            rows = conn.execute(sa.text(_WANTED), {"states": list(states)}).mappings().all()
-        return [Dispatched(**{**row, "unit_jobs": _jobs(row["unit_jobs"] or ())}) for row in rows]
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        AttemptTransactions(self.engine).deliver(attempt, outcome)
-        with self.engine.begin() as conn:
-            conn.execute(
-                sa.text(
-                    "UPDATE dispatch SET state = 'over', result = 'success', ended_at = now()"
-                    " WHERE attempt = :attempt AND state <> 'over'"
-                ),
-                {"attempt": attempt},
-            )
-
-    def end_delivered(self) -> None:
-        """End the dispatches that a lab which died after the delivery left behind."""
-        with self.engine.begin() as conn:
-            conn.execute(
-                sa.text(
-                    "UPDATE dispatch d SET state = 'over', result = 'success', ended_at = now()"
-                    " FROM attempt a WHERE a.id = d.attempt AND a.state = 'ended'"
-                    " AND d.state <> 'over'"
-                )
-            )
-
-
-def _jobs(documents: Sequence[Mapping[str, Any]]) -> list[UnitJob]:
-    return [codec.typed(UnitJob, document) for document in documents]
 
 
 @dataclass(kw_only=True)
@@ -138,7 +89,7 @@ def make_brain(settings: Settings, engine: sa.Engine, repo: Path) -> Brain:
         engine=engine,
         lab=lab,
         fake=FakeLab(
-            desk=PostgresDesk(engine),
+            desk=Desk(transactions(engine)),
             artifacts=ArtifactDirectory(settings.artifacts),
             state=fakelinux_states(repo, settings.mirror),
         ),
@@ -173,7 +124,7 @@ def work(repo: Path, base: str, *, mortal: bool = False) -> None:
     brain.watch(base)
     if not mortal:
         return brain.run()
-    PostgresDesk(brain.engine).end_delivered()
+    Desk(brain.lab.transaction).end_delivered()
     die_after_a_commit(brain.engine)
     for _ in range(PAUSES):  # an attempt that died with its brain is repeated after a pause
         try:

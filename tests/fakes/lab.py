@@ -18,6 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from swingbot.service.order.worker_requests import WorkerRequests
+from swingbot.service.ports.transaction import OpenTransaction
+from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
@@ -42,14 +45,52 @@ class Dispatched:
     image: str | None
 
 
-class Desk(Protocol):
+@dataclass(frozen=True)
+class Desk:
     """Where orders are handed out and outcomes are taken."""
 
-    def dispatched(self, *states: str) -> Sequence[Dispatched]:
+    begin: OpenTransaction
+
+    def dispatched(self, *states: str) -> list[Dispatched]:
         """Dispatches in `states`, oldest first."""
+        with self.begin("desk") as tx:
+            found = [
+                (one.id, tx.attempts.order_facts(one.attempt))
+                for one in sorted(tx.dispatches.open(), key=lambda one: one.id)
+                if one.state in states
+            ]
+        return [
+            Dispatched(
+                dispatch=number,
+                attempt=facts.attempt,
+                order=facts.order,
+                kind=facts.kind,
+                build_key=facts.build_key,
+                k=facts.k or 0,
+                purpose=facts.purpose,
+                testbox=facts.testbox,
+                commit=facts.commit,
+                layout=facts.layout,
+                kconfig=facts.kconfig,
+                unit_jobs=[codec.typed(UnitJob, job) for job in facts.unit_jobs],
+                image=facts.image_sha256,
+            )
+            for number, facts in found
+            if facts is not None and facts.attempt_state == "running"
+        ]
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
         """Take the outcome of an attempt, and end its dispatch."""
+        WorkerRequests(self.begin).deliver(attempt, outcome)
+        self.end_delivered()
+
+    def end_delivered(self) -> None:
+        """End the dispatches of attempts that are over, as Buildbot does."""
+        with self.begin("desk") as tx:
+            for one in tx.dispatches.open():
+                stored = tx.attempts.find(one.attempt)
+                if stored is not None and stored.state == "ended":
+                    tx.dispatches.close(one.id, "success")
 
 
 class FileStore(Protocol):

@@ -7,7 +7,7 @@ For tests of decisions. What PostgreSQL must do for them is in the contract of t
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -23,7 +23,7 @@ from swingbot.core.model.records import Bisection, Comparison, Swing
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.service.clock_watch import SteadyClock
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
+from tests.fakes.lab import Desk, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop
 from tests.fakes.mail import memory_sender
 from tests.fakes.store import MemoryStore
@@ -50,45 +50,6 @@ class MemoryFiles:
 
     def pruned(self, sha256: str) -> Pruned | None:
         return None
-
-
-@dataclass(frozen=True)
-class MemoryDesk:
-    """Dispatches in memory."""
-
-    store: MemoryStore
-
-    def dispatched(self, *states: str) -> Sequence[Dispatched]:
-        db = self.store.db
-        return [
-            self._dispatched(number, row.attempt)
-            for number, row in enumerate(db.dispatches.values(), 1)
-            if row.state in states and db.attempts[row.attempt].state == "running"
-        ]
-
-    def _dispatched(self, number: int, attempt: int) -> Dispatched:
-        db = self.store.db
-        order = db.orders[db.attempts[attempt].order].order
-        variant, built = db.variants[order.variant], db.builds.get(order.build_key)
-        return Dispatched(
-            dispatch=number,
-            attempt=attempt,
-            order=order.id,
-            kind=order.kind,
-            build_key=order.build_key,
-            k=order.k or 0,
-            purpose=order.purpose,
-            testbox=order.testbox,
-            commit=variant.commit,
-            layout=variant.layout,
-            kconfig=variant.kconfig,
-            unit_jobs=db.specs[order.spec] if order.spec else (),
-            image=built.build.image_sha256 if built else None,
-        )
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        self.store.deliver(attempt, outcome)
-        self.store.end_dispatch(attempt, "success")
 
 
 @dataclass(kw_only=True)
@@ -191,5 +152,5 @@ def make_memory_brain(
     )
     sync_testboxes(lab)
     state = fakelinux_states(repo, found.mirror)
-    fake = FakeLab(desk=MemoryDesk(store), artifacts=files, state=state)
+    fake = FakeLab(desk=Desk(store.transaction), artifacts=files, state=state)
     return MemoryBrain(lab=lab, fake=fake, repo=repo, store=store)

@@ -181,8 +181,9 @@ class MemoryLab:
         for dispatch in open_:
             attempt = self.store.db.attempts[dispatch.attempt]
             order = self.store.db.orders[attempt.order].order
-            self.store.deliver(attempt.id, self._outcome(order))
-            self.store.end_dispatch(attempt.id, "success")
+            with self.store.transaction() as tx:
+                tx.attempts.end(attempt.id, self._outcome(order))
+                tx.dispatches.close(dispatch.id, "success")
         return len(open_)
 
     def _builds(self, attempt: int, commits: Collection[str]) -> bool:

@@ -12,52 +12,44 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
-from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
+from swingbot.core.access.uploads import UploadLimits
+from swingbot.core.model.dispatch import DatabaseAway, attempt_of_token, token
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.workers import exchange
+from tests.contract.store.world import a_tree, a_variant
+from tests.fakes.store import MemoryStore, MemoryTransaction
+from tests.fakes.store.tables import Tables
 
 SECRET = b"s" * 32
 LOG = b"console\n"
 
 
-class Attempts:
-    """Attempt 12 runs, 13 was declared dead; what is delivered is kept in `taken`."""
+class Attempts(WorkerRequests):
+    """Attempt 12 runs, 13 was declared dead."""
 
-    def __init__(self) -> None:
-        self.taken: dict[int, Mapping[str, Any]] = {}
-        self.files: dict[str, int] = {}
+    @property
+    def db(self) -> Tables:
+        with self.begin("test") as tx:
+            assert isinstance(tx, MemoryTransaction)
+            return tx.attempts.db
 
-    def brought(self, attempt: int, sha256: str) -> UploadUsage | None:
-        others = [size for name, size in self.files.items() if name != sha256]
-        return (
-            UploadUsage(over=attempt in self.taken, files=len(others), size=sum(others))
-            if attempt in (12, 13)
-            else None
-        )
-
-    def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None:
-        found = self.brought(attempt, sha256)
-        refused = refusal(found, size, cap) if found else "no attempt"
-        if refused is None:
-            self.files[sha256] = size
-        return refused
-
-    def wanted(self, attempt: int) -> bool | None:
-        return {12: True, 13: False}.get(attempt)
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
-        if attempt not in (12, 13):
-            return Delivery.UNKNOWN
-        if attempt in self.taken:
-            return Delivery.SAME if self.taken[attempt] == outcome else Delivery.OTHER
-        self.taken[attempt] = outcome
-        return Delivery.STORED if attempt == 12 else Delivery.LATE
+    @property
+    def taken(self) -> dict[int, Mapping[str, Any]]:
+        return {row.id: row.outcome for row in self.db.attempts.values() if row.outcome}
 
 
 @pytest.fixture
 def attempts() -> Attempts:
-    return Attempts()
+    memory = MemoryStore()
+    with memory.transaction() as tx:
+        for number in (7, 8):  # of orders
+            memory.db.last_id["orders"] = number - 1
+            order = tx.orders.ensure_build(a_variant(tx, a_tree(tx, f"t{number}"), number), 0)
+            memory.db.last_id["attempt"] = number + 4
+            tx.attempts.add(order.id, 1)
+        tx.attempts.declare_dead(13, "its worker is gone")
+    return Attempts(memory.transaction)
 
 
 @pytest.fixture
@@ -85,7 +77,7 @@ def outcome(attempt: int = 12, **more: Any) -> dict[str, Any]:
     document = {
         "version": 1,
         "kind": "build",
-        "order": "o7",
+        "order": f"o{attempt - 5}",
         "attempt": f"a{attempt}",
         "status": "failed",
         "reason": "error: x",
@@ -263,12 +255,13 @@ def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> N
 
 
 def test_a_database_that_is_away_is_answered_with_503(
-    client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+    store: ArtifactDirectory,
 ) -> None:
-    def away(attempt: int, sha256: str) -> UploadUsage:
+    def away(name: str) -> MemoryTransaction:
         raise DatabaseAway("it does not answer")
 
-    monkeypatch.setattr(attempts, "brought", away)
+    requests = WorkerRequests(away)  # type: ignore[arg-type]  # it returns nothing
+    client = TestClient(Starlette(routes=list(exchange.routes(store, requests, SECRET, CAP))))
     answer = client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer())
     assert (answer.status_code, answer.json()) == (503, {"error": "it does not answer"})
 
@@ -316,7 +309,7 @@ def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(
     answer = put(client, b"b" * 900, pieces=pieces)
     assert answer.status_code == 403 and "MiB, the limit of one attempt" in answer.json()["error"]
     assert put(client, b"c" * 600, pieces=pieces).status_code == 201
-    assert sum(attempts.files.values()) == 1500 and not store.has(sha(b"b" * 900))
+    assert sum(attempts.db.uploads.values()) == 1500 and not store.has(sha(b"b" * 900))
 
 
 def test_an_attempt_has_a_cap_of_files_and_the_same_file_counts_once(client: TestClient) -> None:

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 
 from swingbot.adapters.reachability import Reachability
 from swingbot.app import check_testbox
-from swingbot.core.model.dispatch import Delivery, token
+from swingbot.core.model.dispatch import token
 from swingbot.core.model.testbox_state import (
     Assigned,
     AttemptCancelled,
@@ -29,8 +29,6 @@ from swingbot.core.model.testbox_state import (
     AttemptFailed,
     ControllerLost,
     Event,
-    LeaseHeld,
-    LeaseRefused,
     PhaseReported,
     Quarantined,
     Released,
@@ -50,6 +48,7 @@ from swingbot.core.plan.testbox_rules import (
     stand_in,
 )
 from swingbot.core.report.mails.alert import Alert, alert_mail
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web.workers import exchange
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractError, check_phase
 from swingbot_jobs.testbox.definition import CommandDriver, QemuDriver, Testbox
@@ -59,6 +58,8 @@ from swingbot_worker.executor.attempt_directory import AttemptDirectory
 from swingbot_worker.executor.client import ExchangeClient
 from swingbot_worker.executor.held_lease import Grant, HeldLease
 from swingbot_worker.order import BootOrder, BuildOrder, Spec
+from tests.contract.store.world import TESTBOX, a_boot_order, a_lab
+from tests.fakes.store import MemoryStore
 from tests.golden.remake import ALERTS, alert_text, text_of
 
 RACK = Testbox(
@@ -328,49 +329,31 @@ def test_a_hostile_reason_stays_in_its_paragraph() -> None:
     assert len(body) < 3000 and "\nBcc" not in body and "\u202e" not in body
 
 
-class Testboxes:
-    """The attempts of a lab in which host1 holds the testbox of a1; a2 is a build."""
-
-    def __init__(self) -> None:
-        self.reported: list[tuple[int, str, str]] = []
-        self.delivered: list[int] = []
-
-    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None:
-        if attempt == 2:
-            return None
-        if controller == "host1":
-            return LeaseHeld(fence=7, seconds=285.0)
-        return LeaseRefused(why="testbox rack7 is held by controller host1")
-
-    def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        self.reported.append((attempt, phase, why))
-        return attempt == 1
-
-    def wanted(self, attempt: int) -> bool | None:
-        return True
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
-        self.delivered.append(attempt)
-        return Delivery.STORED
-
-    def brought(self, attempt: int, sha256: str) -> None: ...
-    def admit(self, attempt: int, sha256: str, size: int, cap: object) -> str | None: ...
-
-
 SECRET = b"s" * 32
 STORE: Any = None  # no file is asked for
 
 
 @pytest.fixture
-def testboxes() -> Testboxes:
-    return Testboxes()
+def memory() -> MemoryStore:
+    """Attempt 1 has a testbox, attempt 2 builds."""
+    store = MemoryStore()
+    with store.transaction() as tx:
+        lab = a_lab(tx)
+        boot = tx.attempts.add(a_boot_order(tx, lab).id, 1)
+        assert tx.attempts.take_lease(TESTBOX, boot)
+        build = tx.attempts.add(tx.orders.ensure_build(lab.kernels[0], 0).id, 1)
+    assert (boot, build) == (1, 2)
+    return store
 
 
 @pytest.fixture
-def client(testboxes: Testboxes) -> TestClient:
-    return TestClient(
-        Starlette(routes=list(exchange.routes(STORE, testboxes, SECRET, testboxes=testboxes)))
-    )
+def client(memory: MemoryStore) -> TestClient:
+    requests = WorkerRequests(memory.transaction)
+    return TestClient(Starlette(routes=list(exchange.routes(STORE, requests, SECRET))))
+
+
+def events(memory: MemoryStore) -> list[tuple[int | None, str, str]]:
+    return [(event.attempt, event.state, event.why) for event in memory.db.events.values()]
 
 
 def of(controller: str, attempt: int = 1) -> dict[str, str]:
@@ -378,7 +361,7 @@ def of(controller: str, attempt: int = 1) -> dict[str, str]:
 
 
 def test_a_second_controller_is_refused_with_the_name_of_the_first(
-    client: TestClient, testboxes: Testboxes
+    client: TestClient, memory: MemoryStore
 ) -> None:
     outcome = {
         "version": 1,
@@ -393,7 +376,7 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
     assert client.get("/attempts/a1", headers=of("host1")).json() == {
         "attempt": "a1",
         "wanted": True,
-        "lease": {"fence": 7, "seconds": 285.0},
+        "lease": {"fence": 1, "seconds": 300.0},
     }
     for answer in (
         client.get("/attempts/a1", headers=of("host2")),
@@ -402,11 +385,10 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
         ),
         client.put("/attempts/a1/outcome.json", headers=of("host2"), json=outcome),
     ):
-        assert (answer.status_code, answer.json()["error"]) == (
-            409,
-            "testbox rack7 is held by controller host1",
-        )
-    assert (testboxes.reported, testboxes.delivered) == ([], [])
+        assert answer.status_code == 409
+        refusal = f"testbox {TESTBOX} is held by controller host1 for attempt a1"
+        assert answer.json()["error"].startswith(refusal)
+    assert events(memory) == [] and memory.db.attempts[1].state == "running"
     assert (
         client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code
         == 201
@@ -414,16 +396,13 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
 
 
 def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_testbox(
-    client: TestClient, testboxes: Testboxes
+    client: TestClient, memory: MemoryStore
 ) -> None:
     phase = {"phase": "running", "why": "job began", "boot_id": "6f1c"}
     assert client.put("/attempts/a1/phase", headers=of("host1"), json=phase).status_code == 200
     assert client.put("/attempts/a2/phase", headers=of("host1", 2), json=phase).status_code == 409
     assert client.put("/attempts/a2/phase", headers=of("host1", 1), json=phase).status_code == 401
-    assert testboxes.reported == [
-        (1, "running", "job began (boot 6f1c)"),
-        (2, "running", "job began (boot 6f1c)"),
-    ]
+    assert events(memory) == [(1, "running", "job began (boot 6f1c)")]
 
 
 @pytest.mark.parametrize(
@@ -440,11 +419,11 @@ def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_testbox(
     ],
 )
 def test_what_is_no_phase_is_refused_in_one_sentence(
-    client: TestClient, testboxes: Testboxes, body: bytes
+    client: TestClient, memory: MemoryStore, body: bytes
 ) -> None:
     answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
     assert answer.status_code in (400, 413) and answer.json()["error"]
-    assert testboxes.reported == []
+    assert events(memory) == []
 
 
 def test_every_phase_of_the_contract_is_a_state() -> None:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from swingbot.service.ports.transaction import OpenTransaction
-from swingbot_db.engine import transaction
+from swingbot.service.ports.transaction import OpenTransaction, Transaction
+from swingbot_db.engine import away, transaction
 from swingbot_db.store.access import Access
 from swingbot_db.store.alerts import Alerts
 from swingbot_db.store.anchors import Anchors
@@ -18,9 +18,11 @@ from swingbot_db.store.boots import Boots
 from swingbot_db.store.builds import KernelBuilds
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.compilers import Compilers
+from swingbot_db.store.dispatches import Dispatches
 from swingbot_db.store.gates import Gates
 from swingbot_db.store.histories import Histories
 from swingbot_db.store.incidents import Incidents
+from swingbot_db.store.leases import Leases
 from swingbot_db.store.noise import Noise
 from swingbot_db.store.orders import Orders
 from swingbot_db.store.outbox import Outbox
@@ -67,6 +69,8 @@ class PgTransaction:
         self.rounds = Rounds(conn)
         self.access = Access(conn)
         self.outbox = Outbox(conn)
+        self.dispatches = Dispatches(conn)
+        self.leases = Leases(conn)
 
 
 def transactions(engine: sa.Engine) -> OpenTransaction:
@@ -78,3 +82,17 @@ def transactions(engine: sa.Engine) -> OpenTransaction:
             yield PgTransaction(conn)
 
     return begin
+
+
+def patient_transactions(engine: sa.Engine) -> OpenTransaction:
+    """As `transactions`, for those who try again: raises DatabaseAway if the server does not
+    respond.
+    """
+    begin = transactions(engine)
+
+    @contextmanager
+    def patient(name: str) -> Iterator[Transaction]:
+        with away(), begin(name) as tx:
+            yield tx
+
+    return patient

@@ -2,18 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
 
+from swingbot.core.access.uploads import UploadUsage
+from swingbot.core.model.dispatch import OrderFacts
 from swingbot.core.model.records import (
     Attempt,
 )
 from swingbot.core.model.statuses import AttemptState
+from swingbot.core.plan.deliveries import StoredAttempt
 from swingbot.core.plan.testbox_rules import LeaseExpiry
 from swingbot.service.ports.attempts import AttemptsMade
 from swingbot_db.store.rows import Rows, records
 
 
 class Attempts(Rows):
+    def find(self, attempt: int, *, lock: bool = False) -> StoredAttempt | None:
+        row = self.select_one(
+            "SELECT a.state, a.outcome, a.late, a.order_id AS order, o.kind, o.state AS order_state"
+            " FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"
+            f" {'FOR UPDATE OF a' if lock else ''}",
+            id=attempt,
+        )
+        return None if row is None else StoredAttempt(**row._mapping)
+
+    def end(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        self.execute(
+            "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at ="
+            " clock_timestamp() WHERE id = :id AND state = 'running'",
+            id=attempt,
+            outcome=json.dumps(outcome),
+        )
+
+    def keep_late(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        self.execute(
+            "UPDATE attempt SET late = CAST(:outcome AS jsonb) WHERE id = :id",
+            id=attempt,
+            outcome=json.dumps(outcome),
+        )
+
+    def order_facts(self, attempt: int) -> OrderFacts | None:
+        row = self.select_one(
+            "SELECT a.id AS attempt, a.state AS attempt_state, o.id AS order, o.state AS"
+            " order_state, o.kind, o.build_key, o.testbox, o.k, o.purpose, v.tree, v.commit,"
+            " v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256,"
+            " coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs"
+            " FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant"
+            " LEFT JOIN kernel_build b ON b.build_key = o.build_key"
+            " LEFT JOIN boot_spec s ON s.sha256 = o.spec WHERE a.id = :id",
+            id=attempt,
+        )
+        return None if row is None else OrderFacts(**row._mapping)
+
+    def uploads(self, attempt: int, sha256: str) -> UploadUsage | None:
+        row = self.select_one(
+            "SELECT a.state = 'ended' OR a.late IS NOT NULL AS over, f.files, f.size"
+            " FROM attempt a, LATERAL (SELECT count(*) AS files, coalesce(sum(bytes), 0)::bigint AS"
+            " size FROM attempt_file WHERE attempt = a.id AND sha256 <> :sha256) f"
+            " WHERE a.id = :attempt",
+            attempt=attempt,
+            sha256=sha256,
+        )
+        return None if row is None else UploadUsage(**row._mapping)
+
+    def add_upload(self, attempt: int, sha256: str, size: int) -> None:
+        self.execute(
+            "INSERT INTO attempt_file (attempt, sha256, bytes) VALUES (:attempt, :sha256, :bytes)"
+            " ON CONFLICT DO NOTHING",
+            attempt=attempt,
+            sha256=sha256,
+            bytes=size,
+        )
+
     def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         rows = self.select(
             "SELECT a.id, a.order_id, a.number, a.state, a.outcome, extract(epoch FROM"
@@ -49,27 +111,6 @@ class Attempts(Rows):
         )
         assert isinstance(attempt, int)
         return attempt
-
-    def add_dispatch(
-        self, order: int, attempt: int, attempt_number: int, number: int, builder: str
-    ) -> None:
-        self.execute(
-            "INSERT INTO dispatch (attempt, number, builder, external_id) VALUES (:a, :n,"
-            " :builder, :external)",
-            a=attempt,
-            n=number,
-            builder=builder,
-            external=f"o{order}/a{attempt_number}/d{number}",
-        )
-
-    def open_dispatches(self) -> dict[str, int]:
-        return {
-            row.builder: row.n
-            for row in self.select(
-                "SELECT d.builder, count(*) AS n FROM dispatch d JOIN attempt a ON a.id = d.attempt"
-                " WHERE d.state <> 'over' AND a.state <> 'ended' GROUP BY d.builder"
-            )
-        }
 
     def declare_dead(self, number: int, reason: str) -> None:
         self.execute(

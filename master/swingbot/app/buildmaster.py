@@ -6,6 +6,7 @@ import datetime
 import fnmatch
 import ipaddress
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +17,10 @@ from swingbot.core.access import tokens
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
-from swingbot_db import attempts
-from swingbot_db.engine import Connection, Engine, make_engine
-from swingbot_db.store import transactions
+from swingbot.service.ports.attempts import Attempts
+from swingbot_db.engine import Engine, make_engine
+from swingbot_db.listener import Listener
+from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract import worker_name
 from swingbot_jobs.contract.deadline import attempt_seconds
 from swingbot_jobs.testbox import input_digests
@@ -150,12 +152,12 @@ def terms(settings: Settings) -> Terms:
     )
 
 
-def order_of(settings: Settings, conn: Connection, attempt: int) -> dict[str, Any] | None:
+def order_of(settings: Settings, attempts: Attempts, attempt: int) -> dict[str, Any] | None:
     """Order document of `attempt`; None if the attempt does not exist or is over.
 
     It contains the attempt's token: never log it.
     """
-    facts = attempts.order_facts(conn, attempt)
+    facts = attempts.order_facts(attempt)
     if facts is None or facts.attempt_state != "running":
         return None
     document = order_document(facts, terms(settings), artifacts.secret(settings.secret_file))
@@ -204,12 +206,12 @@ def config(settings: Settings) -> dict[str, Any]:
 
     url = database_url(settings)
     engine = make_engine(url)
-    rows = attempts.AttemptTransactions(engine)
+    begin = patient_transactions(engine)
     make_secrets(settings)
 
     def make_order(attempt: int) -> dict[str, Any] | None:
-        with engine.connect() as conn:
-            return order_of(settings, conn, attempt)
+        with begin("order document") as tx:
+            return order_of(settings, tx.attempts, attempt)
 
     table = builders(settings)
     www = f"tcp:{settings.buildbot_www_port}:interface={_quoted(settings.buildbot.www_host)}"
@@ -232,14 +234,14 @@ def config(settings: Settings) -> dict[str, Any]:
         "protocols": {"pb": {"port": worker_endpoint(settings)}},
         "db": database.config(url),
         "workers": [
-            _worker(settings, name, compiler_routing.CompilerAnnouncements(rows))
+            _worker(settings, name, compiler_routing.CompilerAnnouncements(begin))
             for name in worker_names(settings)
         ],
         "builders": [
             util.BuilderConfig(
                 name=name,
                 workernames=entry["workers"],
-                canStartBuild=compiler_routing.routing(rows) if name == KERNEL_BUILDER else None,
+                canStartBuild=compiler_routing.routing(begin) if name == KERNEL_BUILDER else None,
                 factory=steps.factory(
                     make_order,
                     attempt_seconds(
@@ -255,7 +257,7 @@ def config(settings: Settings) -> dict[str, Any]:
         # Never triggered: Buildbot requires a scheduler for each builder, and the dispatcher's
         # buildsets use its name.
         "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
-        "services": [dispatcher.Dispatcher(rows)],
+        "services": [dispatcher.Dispatcher(begin, partial(Listener, engine))],
         "configurators": [
             util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)
         ]

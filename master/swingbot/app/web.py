@@ -28,10 +28,10 @@ from swingbot.app.sheets import printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import UploadLimits
-from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.lab.load_testboxes import load_testboxes
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
@@ -54,9 +54,8 @@ from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import attempt_of
 from swingbot_db import read
-from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import Engine, own_pool
-from swingbot_db.store import transactions
+from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
@@ -122,13 +121,13 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     patch_bytes = settings.web.patch_kib << 10
     submitter = DatabaseSubmitter(settings, engine, lab)
     exchange_engine = own_pool(engine, connections=EXCHANGE_THREADS)
-    attempts = AttemptTransactions(exchange_engine, TestboxRules().lease_seconds)
+    attempts = WorkerRequests(patient_transactions(exchange_engine))
     metrics_engine = own_pool(
         engine, connections=METRICS_CONNECTIONS, query_seconds=limits.METRICS_SECONDS
     )
     traffic = Traffic(limits.CONNECTIONS)
     extra = [
-        *exchange.routes(store, attempts, key, UPLOADS, testboxes=attempts),
+        *exchange.routes(store, attempts, key, UPLOADS),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),

@@ -4,8 +4,7 @@ back at the end.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -39,35 +38,3 @@ class PostgresStore:
         """The clock cannot be moved, so all that is dated becomes older."""
         for row in self.conn.execute(sa.text(_TIMES)).all():
             self._do(f"UPDATE {row.table_name} SET {row.moved}", s=seconds)
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        self._do(
-            (
-                "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb),"
-                " ended_at = clock_timestamp() WHERE id = :id AND state = 'running'"
-            ),
-            id=attempt,
-            outcome=json.dumps(outcome),
-        )
-
-    def end_dispatch(self, attempt: int, result: str) -> None:
-        self._do(
-            (
-                "UPDATE dispatch SET state = 'over', result = :result,"
-                " ended_at = clock_timestamp() WHERE attempt = :id AND state <> 'over'"
-            ),
-            id=attempt,
-            result=result,
-        )
-
-    def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
-        self._do(
-            (
-                "UPDATE lease SET holder = :holder, until = clock_timestamp() + "
-                "make_interval(secs =>"
-                " :s) WHERE testbox = :testbox"
-            ),
-            holder=holder,
-            s=seconds,
-            testbox=testbox,
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swingbot.core.model.records import WorkerCompiler
 from swingbot_jobs.contract.compiler import Compiler
-from tests.contract.store.world import Store, a_boot_order, a_lab
+from tests.contract.store.world import Store, a_boot_order, a_lab, end_dispatch
 
 GCC = Compiler(name="gcc", version="12.2.0")
 CLANG = Compiler(name="clang-14", version="14.0.6", problem="ld.lld-14 not found")
@@ -55,10 +55,9 @@ def test_builds_are_counted_by_their_compiler(store: Store) -> None:
         assert tx.compilers.of_builds() == {first.id: compiler}
         assert tx.compilers.under_way() == {}
         attempt = tx.attempts.add(first.id, 1)
-        tx.attempts.add_dispatch(first.id, attempt, 1, 1, "kernel")
+        tx.dispatches.add(first.id, attempt, 1, 1, "kernel")
         assert tx.compilers.under_way() == {compiler: 1}
-    store.end_dispatch(attempt, "success")
-    with store.transaction() as tx:
+        end_dispatch(tx, attempt, "success")
         assert tx.compilers.under_way() == {}
 
 
@@ -66,5 +65,5 @@ def test_a_boot_is_not_a_build_under_way(store: Store) -> None:
     with store.transaction() as tx:
         order = a_boot_order(tx, a_lab(tx))
         attempt = tx.attempts.add(order.id, 1)
-        tx.attempts.add_dispatch(order.id, attempt, 1, 1, "boot-box")
+        tx.dispatches.add(order.id, attempt, 1, 1, "boot-box")
         assert tx.compilers.under_way() == {}

@@ -17,6 +17,7 @@ from tests.contract.store.world import (
     a_comparison,
     a_lab,
     a_variant,
+    end_dispatch,
 )
 
 
@@ -363,26 +364,26 @@ def test_an_attempt_shows_its_latest_dispatch(store: Store, lab: Lab) -> None:
         attempt = tx.attempts.add(order, 1)
         (bare,) = tx.attempts.in_state("running")
         assert (bare.order_id, bare.dispatch_number, bare.dispatch_state) == (order, 0, None)
-        tx.attempts.add_dispatch(order, attempt, 1, 1, "boot-box")
-        assert tx.attempts.open_dispatches() == {"boot-box": 1}
+        tx.dispatches.add(order, attempt, 1, 1, "boot-box")
+        assert tx.dispatches.by_builder() == {"boot-box": 1}
     with pytest.raises(REFUSED), store.transaction() as tx:
-        tx.attempts.add_dispatch(order, attempt, 1, 2, "boot-box")
-    store.end_dispatch(attempt, "retry")
+        tx.dispatches.add(order, attempt, 1, 2, "boot-box")
     with store.transaction() as tx:
+        end_dispatch(tx, attempt, "retry")
         (lost,) = tx.attempts.in_state("running")
         assert (lost.dispatch_number, lost.dispatch_state, lost.dispatch_result) == (
             1,
             "over",
             "retry",
         )
-        assert tx.attempts.open_dispatches() == {}
-        tx.attempts.add_dispatch(order, attempt, 1, 2, "boot-box")
+        assert tx.dispatches.by_builder() == {}
+        tx.dispatches.add(order, attempt, 1, 2, "boot-box")
         (again,) = tx.attempts.in_state("running")
         assert (again.dispatch_number, again.dispatch_state) == (2, "wanted")
-        assert tx.attempts.open_dispatches() == {"boot-box": 1}
-    store.deliver(attempt, {"status": "up"})
+        assert tx.dispatches.by_builder() == {"boot-box": 1}
     with store.transaction() as tx:
-        assert tx.attempts.open_dispatches() == {}, "its worker is free in a moment"
+        tx.attempts.end(attempt, {"status": "up"})
+        assert tx.dispatches.by_builder() == {}, "its worker is free in a moment"
 
 
 def test_the_age_of_an_attempt_is_in_seconds(store: Store, lab: Lab) -> None:
@@ -397,8 +398,8 @@ def test_the_age_of_an_attempt_is_in_seconds(store: Store, lab: Lab) -> None:
 def test_an_outcome_is_ingested_by_one_caller(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         attempt = tx.attempts.add(a_boot_order(tx, lab).id, 1)
-    store.deliver(attempt, {"status": "up"})
     with store.transaction() as tx:
+        tx.attempts.end(attempt, {"status": "up"})
         (ended,) = tx.attempts.in_state("ended", ingested=False)
         assert ended.outcome == {"status": "up"}
         assert tx.attempts.mark_ingested(attempt)
@@ -414,7 +415,8 @@ def test_what_was_made_of_an_order_is_counted_with_the_last_reason(store: Store,
         assert tx.attempts.made(order) == (0, 1e9, None)
         tx.attempts.declare_dead(tx.attempts.add(order, 1), "lost")
         second = tx.attempts.add(order, 2)
-    store.deliver(second, {"status": "infra", "reason": "the disk is full"})
+    with store.transaction() as tx:
+        tx.attempts.end(second, {"status": "infra", "reason": "the disk is full"})
     store.pass_time(50.0)
     with store.transaction() as tx:
         made, ago, why = tx.attempts.made(order)
@@ -462,9 +464,8 @@ def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
     store.pass_time(1000.0)
     with store.transaction() as tx:
         assert tx.attempts.lapsed_leases(300.0) == []  # no controller has begun
-    for name in (TESTBOX, "node"):
-        store.hold_lease(name, "lab1", 300.0)
     with store.transaction() as tx:
+        tx.leases.hold(attempt, "lab1", None, 300.0)
         assert tx.attempts.lapsed_leases(300.0) == []
     store.pass_time(400.0)
     with store.transaction() as tx:
@@ -513,9 +514,9 @@ def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: 
 def test_a_lease_that_is_valid_for_too_long_lapses_unless_it_is_renewed(store: Store) -> None:
     with store.transaction() as tx:
         order = a_boot_order(tx, a_lab(tx)).id
-        assert tx.attempts.take_lease(TESTBOX, tx.attempts.add(order, 1))
-    store.hold_lease(TESTBOX, "lab1", 3900.0)  # the clock was set back by an hour
-    with store.transaction() as tx:
+        attempt = tx.attempts.add(order, 1)
+        assert tx.attempts.take_lease(TESTBOX, attempt)
+        tx.leases.hold(attempt, "lab1", None, 3900.0)  # the clock was set back by an hour
         (lapse,) = tx.attempts.lapsed_leases(300.0)
         assert lapse.silent_seconds == 0
         tx.attempts.restart_leases(300.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cache
@@ -29,6 +29,7 @@ from swingbot.core.model.records import (
     base_and_head,
 )
 from swingbot.service.ports import Transaction
+from swingbot.service.ports.dispatches import DispatchResult
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun
 from swingbot_jobs.testbox.definition import Testbox
@@ -42,20 +43,17 @@ TESTBOX: Final = "box"
 
 
 class Store(Protocol):
-    """A store, and what others than the brain do to it."""
+    """A store whose clock can be moved."""
 
     def transaction(self, name: str = "test") -> AbstractContextManager[Transaction]: ...
 
     def pass_time(self, seconds: float) -> None: ...
 
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        """A worker sends the outcome of an attempt."""
 
-    def end_dispatch(self, attempt: int, result: str) -> None:
-        """Buildbot is done with the open dispatch of an attempt."""
-
-    def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
-        """A controller drives the testbox and will be heard of within this time."""
+def end_dispatch(tx: Transaction, attempt: int, result: DispatchResult) -> None:
+    """Buildbot is done with the open dispatch of an attempt."""
+    (dispatch,) = (one for one in tx.dispatches.open() if one.attempt == attempt)
+    tx.dispatches.close(dispatch.id, result)
 
 
 def send(tx: Transaction, report: int) -> None:
@@ -244,7 +242,7 @@ def a_build(store: Store, lab: Lab, kernel: int = 0, **more: Any) -> str:
                 "cached": False,
             },
         } | more
-        store.deliver(attempt, outcome)
+        tx.attempts.end(attempt, outcome)
         tx.builds.add(attempt, Outcome.read(outcome))
         tx.orders.set_state(order.id, "done")
     return image
@@ -270,7 +268,7 @@ def a_boot(
             "facts": {"nr_cpu": 1, "rootfs": "r"},
             "files": {"results.tar": {"sha256": sha256("results", order.id), "size": 1}},
         } | more
-        store.deliver(attempt, outcome)
+        tx.attempts.end(attempt, outcome)
         boot = tx.boots.add(attempt, order, sha256("image", kernel), Outcome.read(outcome))
         assert boot is not None
         runs = [

@@ -4,11 +4,10 @@ and runs use cases in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from tests.fakes.store.access import Access
 from tests.fakes.store.alerts import Alerts
@@ -19,9 +18,11 @@ from tests.fakes.store.boots import Boots
 from tests.fakes.store.builds import KernelBuilds
 from tests.fakes.store.comparisons import Comparisons
 from tests.fakes.store.compilers import Compilers
+from tests.fakes.store.dispatches import Dispatches
 from tests.fakes.store.gates import Gates
 from tests.fakes.store.histories import Histories
 from tests.fakes.store.incidents import Incidents
+from tests.fakes.store.leases import Leases
 from tests.fakes.store.noise import Noise
 from tests.fakes.store.orders import Orders
 from tests.fakes.store.outbox import Outbox
@@ -33,7 +34,7 @@ from tests.fakes.store.sightings import Sightings
 from tests.fakes.store.specs import Specs
 from tests.fakes.store.steering import Steering
 from tests.fakes.store.swings import Swings
-from tests.fakes.store.tables import LeaseRow, Refused, Tables
+from tests.fakes.store.tables import Refused, Tables
 from tests.fakes.store.testboxes import Testboxes
 from tests.fakes.store.trees import Trees
 from tests.fakes.store.variants import Variants
@@ -69,14 +70,13 @@ class MemoryTransaction:
         self.rounds = Rounds(db)
         self.access = Access(db)
         self.outbox = Outbox(db)
+        self.dispatches = Dispatches(db)
+        self.leases = Leases(db)
 
 
 @dataclass
 class MemoryStore:
-    """The memory of one test.
-
-    What workers, Buildbot and the mail server do to the database are methods here.
-    """
+    """The memory of one test."""
 
     db: Tables = field(default_factory=Tables)
 
@@ -95,29 +95,6 @@ class MemoryStore:
 
     def pass_time(self, seconds: float) -> None:
         self.db.elapsed += timedelta(seconds=seconds)
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        """A worker sent the outcome of a running attempt."""
-        row = self.db.attempts[attempt]
-        if row.state == "running":
-            self.db.attempts[attempt] = replace(
-                row, state="ended", outcome=outcome, ended_at=self.db.now()
-            )
-            Rounds(self.db).note_unseen()
-
-    def end_dispatch(self, attempt: int, result: str) -> None:
-        """Buildbot is done with the open dispatch of an attempt."""
-        for key, row in self.db.dispatches.items():
-            if row.attempt == attempt and row.state != "over":
-                self.db.dispatches[key] = replace(row, state="over", result=result)
-                Rounds(self.db).note_unseen()
-
-    def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
-        """A controller drives the testbox and will be heard of within this time."""
-        row = self.db.leases[testbox]
-        self.db.leases[testbox] = LeaseRow(
-            attempt=row.attempt, holder=holder, until=self.db.now() + timedelta(seconds=seconds)
-        )
 
 
 __all__ = ["MemoryStore", "MemoryTransaction", "Refused"]

@@ -2,19 +2,86 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
+from swingbot.core.access.uploads import UploadUsage
+from swingbot.core.model.dispatch import OrderFacts
 from swingbot.core.model.records import Attempt
 from swingbot.core.model.statuses import AttemptState
+from swingbot.core.plan.deliveries import StoredAttempt
 from swingbot.core.plan.testbox_rules import LeaseExpiry
 from swingbot.service.ports.attempts import AttemptsMade
-from tests.fakes.store.tables import AttemptRow, DispatchRow, LeaseRow, Noun, Refused
+from swingbot_jobs import codec
+from tests.fakes.store.tables import AttemptRow, LeaseRow, Noun, Refused
 
 
 class Attempts(Noun):
+    def find(self, attempt: int, *, lock: bool = False) -> StoredAttempt | None:
+        row = self.db.attempts.get(attempt)
+        if row is None:
+            return None
+        order = self.db.orders[row.order].order
+        return StoredAttempt(
+            state=row.state,
+            order=row.order,
+            kind=order.kind,
+            order_state=order.state,
+            outcome=row.outcome,
+            late=row.late,
+        )
+
+    def end(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        row = self.db.attempts[attempt]
+        if row.state == "running":
+            self.db.attempts[attempt] = replace(
+                row, state="ended", outcome=outcome, ended_at=self.db.now()
+            )
+
+    def keep_late(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        self.db.attempts[attempt] = replace(self.db.attempts[attempt], late=outcome)
+
+    def order_facts(self, attempt: int) -> OrderFacts | None:
+        row = self.db.attempts.get(attempt)
+        if row is None:
+            return None
+        order = self.db.orders[row.order].order
+        variant, built = self.db.variants[order.variant], self.db.builds.get(order.build_key)
+        return OrderFacts(
+            attempt=attempt,
+            attempt_state=row.state,
+            order=order.id,
+            order_state=order.state,
+            kind=order.kind,
+            build_key=order.build_key,
+            testbox=order.testbox,
+            k=order.k,
+            purpose=order.purpose,
+            tree=variant.tree,
+            commit=variant.commit,
+            kconfig=variant.kconfig,
+            compiler=variant.compiler,
+            layout=variant.layout,
+            trust=variant.trust,
+            image_sha256=built.build.image_sha256 if built else None,
+            unit_jobs=codec.plain(self.db.specs[order.spec]) if order.spec else [],
+        )
+
+    def uploads(self, attempt: int, sha256: str) -> UploadUsage | None:
+        row = self.db.attempts.get(attempt)
+        if row is None:
+            return None
+        others = [
+            size for (a, file), size in self.db.uploads.items() if a == attempt and file != sha256
+        ]
+        over = row.state == "ended" or row.late is not None
+        return UploadUsage(over=over, files=len(others), size=sum(others))
+
+    def add_upload(self, attempt: int, sha256: str, size: int) -> None:
+        self.db.uploads.setdefault((attempt, sha256), size)
+
     def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         now = self.db.now()
         found = []
@@ -61,24 +128,6 @@ class Attempts(Noun):
         )
         self.db.attempts[row.id] = row
         return row.id
-
-    def add_dispatch(
-        self, order: int, attempt: int, attempt_number: int, number: int, builder: str
-    ) -> None:
-        if any(d.attempt == attempt and d.state != "over" for d in self.db.dispatches.values()):
-            raise Refused(f"attempt {attempt} has an open dispatch")
-        self.db.dispatches[attempt, number] = DispatchRow(
-            attempt=attempt, number=number, builder=builder
-        )
-
-    def open_dispatches(self) -> dict[str, int]:
-        return dict(
-            Counter(
-                d.builder
-                for d in self.db.dispatches.values()
-                if d.state != "over" and self.db.attempts[d.attempt].state != "ended"
-            )
-        )
 
     def declare_dead(self, number: int, reason: str) -> None:
         row = self.db.attempts[number]

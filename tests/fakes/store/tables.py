@@ -72,17 +72,23 @@ class AttemptRow:
     state: AttemptState = "running"
     outcome: Mapping[str, Any] | None = None
     reason: str | None = None
+    late: Mapping[str, Any] | None = None
     ingested: bool = False
     ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DispatchRow:
+    id: int
     attempt: int
     number: int
     builder: str
+    external_id: str
     state: DispatchState = "wanted"
     result: str | None = None
+    buildset: int | None = None
+    request: int | None = None
+    build: tuple[int, int] | None = None  # builder, number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +96,7 @@ class LeaseRow:
     attempt: int
     holder: str | None = None
     until: datetime | None = None
+    fence: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +345,7 @@ class Tables:
     attempts: dict[int, AttemptRow] = field(default_factory=dict)
     dispatches: dict[tuple[int, int], DispatchRow] = field(default_factory=dict)
     leases: dict[str, LeaseRow] = field(default_factory=dict)
+    uploads: dict[tuple[int, str], int] = field(default_factory=dict)
     compilers: dict[tuple[str, str], WorkerCompiler] = field(default_factory=dict)
     builds: dict[str, BuildRow] = field(default_factory=dict)
     forecasts: dict[str, float] = field(default_factory=dict)

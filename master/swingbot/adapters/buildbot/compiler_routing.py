@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from buildbot.process.builder import Builder
-from twisted.internet import defer, task, threads
+from twisted.internet import defer, task
 from twisted.python import log
 
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.adapters.buildbot.fleet import FleetWorker
+from swingbot.adapters.buildbot.store import in_thread
 from swingbot.core.model.records import WorkerCompiler
 from swingbot.core.plan.kernel_queue import may_build
 from swingbot.service.faults import in_a_line
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.compiler import (
     ANNOUNCEMENT,
     BadAnnouncement,
@@ -32,25 +34,15 @@ AGAIN_SECONDS: Final = 5.0
 TRIES: Final = 6  # to store an announcement while the database is unreachable
 
 
-class CompilerStore(Protocol):
-    """Implemented by `swingbot_db.attempts.AttemptTransactions`.
-
-    Called in threads: every method may block.
-    """
-
-    def announce(self, worker: str, compilers: Sequence[Compiler]) -> None: ...
-    def compilers(self) -> list[WorkerCompiler]: ...
-
-
 class CompilerAnnouncements:
-    """The store for announcements.
+    """Where announcements are stored.
 
     All instances compare equal, because Buildbot reconfigures a worker whenever an argument
     differs.
     """
 
-    def __init__(self, store: CompilerStore) -> None:
-        self.store = store
+    def __init__(self, begin: OpenTransaction) -> None:
+        self.begin = begin
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CompilerAnnouncements)
@@ -82,7 +74,11 @@ class BuildWorker(FleetWorker):
     async def _store_compilers(self, compilers: list[Compiler]) -> None:
         for _ in range(TRIES):
             try:
-                await threads.deferToThread(self._announced.store.announce, self.name, compilers)
+                await in_thread(
+                    self._announced.begin,
+                    "compilers announced",
+                    lambda tx: tx.compilers.announce(self.name, compilers),
+                )
                 return
             except Exception as error:
                 log.msg(f"swingbot: compilers of {self.name} not stored yet: {in_a_line(error)}")
@@ -104,7 +100,7 @@ def _compilers_of(worker: str, text: object) -> list[Compiler]:
         return []
 
 
-def routing(store: CompilerStore) -> Callable[[Builder, Any, Any], defer.Deferred[bool]]:
+def routing(begin: OpenTransaction) -> Callable[[Builder, Any, Any], defer.Deferred[bool]]:
     """Return Buildbot's `canStartBuild` for the builder of kernels."""
 
     @deferred
@@ -113,7 +109,9 @@ def routing(store: CompilerStore) -> Callable[[Builder, Any, Any], defer.Deferre
         if compiler is None:  # dispatched by a version without routing
             return True
         try:
-            announced = _by_worker(await threads.deferToThread(store.compilers))
+            announced = _by_worker(
+                await in_thread(begin, "compilers", lambda tx: tx.compilers.all())
+            )
         except Exception as error:
             log.msg(f"swingbot: routing of a kernel build waits: {in_a_line(error)}")
             builder.master.reactor.callLater(

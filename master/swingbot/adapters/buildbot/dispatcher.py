@@ -10,43 +10,29 @@ says whether the dispatch worked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from buildbot.data.resultspec import Filter
 from buildbot.process.results import CANCELLED, FAILURE, RETRY, SKIPPED, SUCCESS, WARNINGS
 from buildbot.util.service import BuildbotService
-from twisted.internet import threads
 from twisted.python import log
 
 from swingbot.adapters.buildbot import compiler_routing
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.adapters.buildbot.passes import Notifications, Passes
-from swingbot.core.model.dispatch import OpenDispatch, OrderFacts
+from swingbot.adapters.buildbot.store import T, in_thread
+from swingbot.core.model.dispatch import OpenDispatch
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.faults import in_a_line
-
-Result = Literal["success", "failure", "retry", "cancelled", "exception"]
+from swingbot.service.ports.dispatches import Dispatches, DispatchResult
+from swingbot.service.ports.transaction import OpenTransaction
 
 # A host that repeatedly loses its worker would get the same request for ever.
 BUILDS_PER_REQUEST = 4
 
 
-class DispatchStore(Protocol):
-    """Implemented by `swingbot_db.attempts.AttemptTransactions`.
-
-    Called in threads: every method may block.
-    """
-
-    def listen(self) -> Notifications: ...
-    def open_dispatches(self) -> list[OpenDispatch]: ...
-    def order_facts(self, attempt: int) -> OrderFacts | None: ...
-    def mark_placed(self, dispatch: int, buildset: int, request: int) -> None: ...
-    def mark_build(self, dispatch: int, builder: int, number: int) -> None: ...
-    def mark_over(self, dispatch: int, result: Result) -> None: ...
-
-
-WORDS: Mapping[int, Result] = {
+WORDS: Mapping[int, DispatchResult] = {
     SUCCESS: "success",
     WARNINGS: "success",
     SKIPPED: "success",
@@ -56,7 +42,7 @@ WORDS: Mapping[int, Result] = {
 }
 
 
-def result_word(results: int | None) -> Result:
+def result_word(results: int | None) -> DispatchResult:
     """Return Buildbot's result code as the word that is stored; an unknown code is an exception."""
     return WORDS.get(-1 if results is None else results, "exception")
 
@@ -68,12 +54,22 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
 
     name = "swingbot-dispatcher"
 
-    def checkConfig(self, store: DispatchStore, interval_seconds: float = 0.5) -> None:
+    def checkConfig(
+        self,
+        begin: OpenTransaction,
+        listen: Callable[[], Notifications],
+        interval_seconds: float = 0.5,
+    ) -> None:
         pass
 
     @deferred
-    async def reconfigService(self, store: DispatchStore, interval_seconds: float = 0.5) -> None:
-        self._store, self._interval = store, interval_seconds
+    async def reconfigService(
+        self,
+        begin: OpenTransaction,
+        listen: Callable[[], Notifications],
+        interval_seconds: float = 0.5,
+    ) -> None:
+        self._begin, self._listen, self._interval = begin, listen, interval_seconds
 
     @deferred
     async def startService(self) -> None:
@@ -84,7 +80,7 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
             self.master.reactor,
             self._pass,
             self._interval,
-            self._store.listen,
+            self._listen,
             frozenset({"dispatch"}),
         )
         self._passes.start()
@@ -110,9 +106,12 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
                 log.msg(f"swingbot: dispatching failed, will try again: {words}")
             self._problem = words
 
+    async def _stored(self, name: str, call: Callable[[Dispatches], T]) -> T:
+        return await in_thread(self._begin, name, lambda tx: call(tx.dispatches))
+
     async def reconcile(self) -> None:
         """Advance every open dispatch by one step."""
-        for dispatch in await threads.deferToThread(self._store.open_dispatches):
+        for dispatch in await self._stored("open dispatches", lambda stored: stored.open()):
             if self._stopped:
                 return
             if dispatch.state == "wanted":
@@ -123,14 +122,19 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
     async def _place(self, dispatch: OpenDispatch) -> None:
         placed = await self._find(dispatch)
         if placed is None and dispatch.cancelled:
-            await threads.deferToThread(self._store.mark_over, dispatch.id, "cancelled")
+            await self._close(dispatch, "cancelled")
             return
         if placed is None:
             checkpoint("dispatcher: before addBuildset")
             placed = await self._add(dispatch)
             checkpoint("dispatcher: after addBuildset")
         buildset, request = placed
-        await threads.deferToThread(self._store.mark_placed, dispatch.id, buildset, request)
+        await self._stored(
+            "dispatch placed", lambda stored: stored.place(dispatch.id, buildset, request)
+        )
+
+    async def _close(self, dispatch: OpenDispatch, result: DispatchResult) -> None:
+        await self._stored("dispatch over", lambda stored: stored.close(dispatch.id, result))
 
     async def _find(self, dispatch: OpenDispatch) -> tuple[int, int] | None:
         """Return the buildset and request that were created for this dispatch before a crash; None
@@ -174,13 +178,14 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
     async def _check(self, dispatch: OpenDispatch) -> None:
         request = await self.master.data.get(("buildrequests", dispatch.bb_request))
         if request is None:  # Buildbot's database was lost or cleared
-            await threads.deferToThread(self._store.mark_over, dispatch.id, "exception")
+            await self._close(dispatch, "exception")
             return
         builds = await self.master.data.get(("buildrequests", dispatch.bb_request, "builds"))
         last = max(builds, key=lambda build: build["buildid"], default=None)
         if last is not None and last["number"] != dispatch.bb_number:
-            await threads.deferToThread(
-                self._store.mark_build, dispatch.id, last["builderid"], last["number"]
+            builder, number = last["builderid"], last["number"]
+            await self._stored(
+                "dispatch has build", lambda stored: stored.set_build(dispatch.id, builder, number)
             )
         if request["complete"]:
             results = (
@@ -188,7 +193,7 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
                 if request["results"] == CANCELLED and len(builds) >= BUILDS_PER_REQUEST
                 else request["results"]
             )
-            await threads.deferToThread(self._store.mark_over, dispatch.id, result_word(results))
+            await self._close(dispatch, result_word(results))
         elif dispatch.cancelled:
             await self._cancel(dispatch, "no longer needed")
         elif len(builds) >= BUILDS_PER_REQUEST and last is not None and last["complete"]:

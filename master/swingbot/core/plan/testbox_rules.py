@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from swingbot.core.model.testbox_state import TestboxStatus
@@ -65,15 +64,6 @@ def expiry_reason(lapse: LeaseExpiry) -> str:
     return (
         f"its controller {lapse.holder} did not report for {lapse.silent_seconds:.0f} s while it"
         f" worked for attempt a{lapse.attempt}"
-    )
-
-
-def refusal(testbox: str, holder: str, attempt: int, until: datetime, claimant: str) -> str:
-    """Return the message for a second controller of a testbox."""
-    return (
-        f"testbox {testbox} is held by controller {holder} for attempt a{attempt} until"
-        f" {until:%H:%M:%S} UTC; controller {claimant} must not drive it: stop one of the two, or"
-        " wait until the other is done"
     )
 
 

@@ -58,7 +58,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     }
     for order in choose(
         [order for order in startable if order.id in attempts],
-        busy=tx.attempts.open_dispatches(),
+        busy=tx.dispatches.by_builder(),
         leased=leased,
         usable=fit,
         nodes=nodes,
@@ -125,7 +125,7 @@ def _hand_out(testboxes: KnownTestboxes, tx: Transaction, order: Order, number: 
                 raise AssertionError(f"testbox {testbox} is leased twice")
         hand_out(testboxes.present, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
-    tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
+    tx.dispatches.add(order.id, attempt, number, 1, builder_of(order))
 
 
 def follow_dispatches(lab: Lab, tx: Transaction) -> None:
@@ -149,9 +149,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
             _give_up(lab.catalogue.testboxes, lab.settings, tx, order, attempt, dead)
         else:
             dispatch = attempt.dispatch_number + 1
-            tx.attempts.add_dispatch(
-                order.id, attempt.id, attempt.number, dispatch, builder_of(order)
-            )
+            tx.dispatches.add(order.id, attempt.id, attempt.number, dispatch, builder_of(order))
 
 
 def _deadline(lab: Lab, specs: Specs, order: Order) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, Protocol
 
+from swingbot.core.access.uploads import UploadUsage
+from swingbot.core.model.dispatch import OrderFacts
 from swingbot.core.model.records import (
     Attempt,
 )
 from swingbot.core.model.statuses import AttemptState
+from swingbot.core.plan.deliveries import StoredAttempt
 from swingbot.core.plan.testbox_rules import LeaseExpiry
 
 
@@ -22,6 +25,26 @@ class AttemptsMade(NamedTuple):
 
 class Attempts(Protocol):
     """Attempts at orders, their dispatches, and the leases of testboxes."""
+
+    def find(self, attempt: int, *, lock: bool = False) -> StoredAttempt | None:
+        """Return an attempt; with `lock`, nobody else changes it until the transaction ends."""
+
+    def end(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        """End a running attempt with its outcome."""
+
+    def keep_late(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        """Store the outcome of an attempt that was declared dead; it does not count."""
+
+    def order_facts(self, attempt: int) -> OrderFacts | None:
+        """Return what the order document of an attempt says; None if there is no such attempt."""
+
+    def uploads(self, attempt: int, sha256: str) -> UploadUsage | None:
+        """Return the uploads of an attempt apart from this file; None if there is no such
+        attempt.
+        """
+
+    def add_upload(self, attempt: int, sha256: str, size: int) -> None:
+        """Count a file of `size` bytes. The same file counts once."""
 
     def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         """Return the attempts in this state by number, each with its latest dispatch.
@@ -39,20 +62,6 @@ class Attempts(Protocol):
         """Start attempt `number` of an order and return its id.
 
         Fails if the order has this number already or has a running attempt.
-        """
-
-    def add_dispatch(
-        self, order: int, attempt: int, attempt_number: int, number: int, builder: str
-    ) -> None:
-        """Record the intent to hand an attempt to `builder`, as its dispatch `number`.
-
-        Fails if the attempt has an open dispatch.
-        """
-
-    def open_dispatches(self) -> dict[str, int]:
-        """Return the number of open dispatches by builder; builders without one are absent.
-
-        A dispatch whose outcome has arrived is not counted: its worker is free in a moment.
         """
 
     def declare_dead(self, number: int, reason: str) -> None:

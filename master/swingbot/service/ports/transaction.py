@@ -15,9 +15,11 @@ from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.compilers import Compilers
+from swingbot.service.ports.dispatches import Dispatches
 from swingbot.service.ports.gates import Gates
 from swingbot.service.ports.histories import Histories
 from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.leases import Leases
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.outbox import Outbox
@@ -89,6 +91,10 @@ class Transaction(Protocol):
     def access(self) -> Access: ...
     @property
     def outbox(self) -> Outbox: ...
+    @property
+    def dispatches(self) -> Dispatches: ...
+    @property
+    def leases(self) -> Leases: ...
 
 
 # Begins a transaction; its name labels its checkpoints.

@@ -6,30 +6,22 @@ is refused while the lease of the first one is valid.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.http import json_body
 from swingbot.web.http.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
 
-class TestboxStore(Protocol):
-    """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
-
-    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None: ...
-    def tell_phase(self, attempt: int, phase: str, why: str) -> bool: ...
-
-
 class Controllers:
-    """Phases reported by controllers; without a store, none is refused or stored."""
+    """Phases reported by controllers."""
 
-    def __init__(self, testboxes: TestboxStore | None, lane: Lane) -> None:
-        self._testboxes, self._lane = testboxes, lane
+    def __init__(self, requests: WorkerRequests, lane: Lane) -> None:
+        self._requests, self._lane = requests, lane
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
         """Return the refusal if this controller must not drive the attempt's testbox, else None.
@@ -49,9 +41,9 @@ class Controllers:
             for char in request.headers.get(CONTROLLER_HEADER, "")
             if char.isascii() and char.isprintable()
         )[: limits.HOST_CHARACTERS]
-        if self._testboxes is None or not name:
+        if not name:
             return None
-        held = await self._lane.run(self._testboxes.hold, attempt, name)
+        held = await self._lane.run(self._requests.hold, attempt, name)
         if isinstance(held, LeaseRefused):
             return JSONResponse({"error": held.why}, status_code=409)
         return held
@@ -77,9 +69,7 @@ class Controllers:
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
-        if self._testboxes is None or not await self._lane.run(
-            self._testboxes.tell_phase, attempt, phase["phase"], why
-        ):
+        if not await self._lane.run(self._requests.tell_phase, attempt, phase["phase"], why):
             return JSONResponse(
                 {"error": "this attempt does not hold a testbox, or no longer holds it"},
                 status_code=409,

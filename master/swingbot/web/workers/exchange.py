@@ -21,12 +21,13 @@ from starlette.routing import Route
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
 from swingbot.web.http.file_response import stored
 from swingbot.web.http.lanes import EXCHANGE_THREADS, Lane
-from swingbot.web.workers.controllers import Controllers, TestboxStore
+from swingbot.web.workers.controllers import Controllers
 from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
@@ -52,15 +53,6 @@ class ArtifactStore(Protocol):
     def open(self, sha256: str) -> BinaryIO: ...
     def has(self, sha256: str) -> bool: ...
     def sink(self, sha256: str) -> ArtifactSink: ...
-
-
-class AttemptStore(Protocol):
-    """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
-
-    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery: ...
-    def wanted(self, attempt: int) -> bool | None: ...
-    def brought(self, attempt: int, sha256: str) -> UploadUsage | None: ...
-    def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None: ...
 
 
 # Responses to an outcome's delivery. A worker retries after 409 `missing` and 5xx, nothing else.
@@ -95,14 +87,13 @@ class Exchange:
     def __init__(
         self,
         store: ArtifactStore,
-        attempts: AttemptStore,
+        attempts: WorkerRequests,
         secret: bytes,
         cap: UploadLimits,
-        testboxes: TestboxStore | None = None,
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
         self._lane = Lane(EXCHANGE_THREADS)
-        self._controllers = Controllers(testboxes, self._lane)
+        self._controllers = Controllers(attempts, self._lane)
         self._open: Counter[int] = Counter()  # uploads in progress, by attempt
 
     def _attempt(self, request: Request) -> int | None:
@@ -293,13 +284,12 @@ def _patient(endpoint: Endpoint) -> Endpoint:
 
 def routes(
     store: ArtifactStore,
-    attempts: AttemptStore,
+    attempts: WorkerRequests,
     secret: bytes,
     cap: UploadLimits | None = None,
-    testboxes: TestboxStore | None = None,
 ) -> list[Route]:
     """Return the exchange's routes; they go before the routes of the pages."""
-    exchange = Exchange(store, attempts, secret, cap or UploadLimits(), testboxes)
+    exchange = Exchange(store, attempts, secret, cap or UploadLimits())
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
         Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),
