@@ -104,7 +104,7 @@ REFUSED = {
     "netperf/cut-number.txt": "no netperf instance printed a result",
     "netperf/udp-no-receiver.txt": "0 of 1 netperf receivers",
     "netperf/udp-nothing-arrived.txt": "netperf moved nothing",
-    "hackbench/signal.txt": "ended by a signal: signaling 80 worker threads to terminate",
+    "hackbench/signal.txt": "ended by a signal or an error: signaling 80 worker threads to terminate",
     "hackbench/cut-iteration.txt": "1 of 2 hackbench iterations",
     "hackbench/cut-number.txt": "ends within a line",
     "will-it-scale/cut.csv": "row of 4 tasks is incomplete",
@@ -256,8 +256,18 @@ def test_a_hackbench_that_only_its_errors_call_ended_is_no_run() -> None:
     text = (INPUTS / "hackbench" / "cut-iteration.txt").read_text().partition("Running")[2]
     whole = {"stdout": "Running" + text.partition("Running")[0]}
     assert parse_run("hackbench", whole, {}, PROGRAMS)
-    with pytest.raises(ParseError, match="ended by a signal"):
-        parse_run("hackbench", whole | {"stderr": "longjmp'ed out, reaping\n"}, {}, PROGRAMS)
+    for error in ("longjmp'ed out, reaping children\n", "SENDER: write (error: Broken pipe)\n"):
+        with pytest.raises(ParseError, match="ended by a signal or an error"):
+            parse_run("hackbench", whole | {"stderr": error}, {}, PROGRAMS)
+
+
+def test_rows_without_their_heading_are_those_that_perf_aligned(tmp_path: Path) -> None:
+    rows = "          9,123.45 msec task-clock\n     2,345,678,901      cycles\n"
+    sentences = "5 runs\n  40 tasks\n  12 msec delay\n300 cycles less\n"
+    found = monitored(tmp_path, "perf-stat", sentences + rows + sentences)
+    assert found == {"task-clock": 9123.45, "cycles": 2345678901}
+    with pytest.raises(ParseError, match="no perf stat counters"):
+        read_perf_stat(sentences)
 
 
 def test_what_the_kernel_only_adds_to_is_a_counter_whatever_it_is_called() -> None:

@@ -27,7 +27,10 @@ TASKS = re.compile(
 )
 MESSAGES = re.compile(r"Each sender will pass (\d{1,9}) messages of (\d{1,9}) bytes")
 TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
-ENDED = re.compile(r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!")
+# Also what a child says whose peer was killed: `SENDER: write (error: Broken pipe)`.
+ENDED = re.compile(
+    r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!|.* \(error: .*\)"
+)
 
 
 @dataclass
@@ -56,7 +59,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     """
     for line in f"{files.get('stdout', '')}\n{files.get('stderr', '')}".splitlines():
         if ENDED.match(line.strip()[:200]):
-            raise ParseError(f"hackbench was ended by a signal: {line.strip()[:200]}")
+            raise ParseError(f"hackbench was ended by a signal or an error: {line.strip()[:200]}")
     instances = read(files.get("stdout", ""))
     times = [time for instance in instances.values() for time in instance.times]
     if not times:

@@ -55,8 +55,9 @@ _UNITS: Final = frozenset({"msec", "usec", "nsec", "ns", "us", "ms", "Joules", "
 _RUNNING: Final = re.compile(r"[\[(](?:scaled from)?\s*(\d{1,3}[.,]\d+)%\s*[\])]")
 _STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
 _REST: Final = r"#|\(\s*\+-|[\[(](?:scaled from)?\s*\d+[.,]\d+%|\[\d+ of "
+_ALIGNED: Final = 12  # columns in which perf, or a mail without its indent, ends a value
 _TEXT: Final = re.compile(
-    rf"^(?P<indent>\s*)(?P<value><not \w+>"
+    rf"^\s*(?P<value><not \w+>"
     rf"|-?(?:\d{{1,3}}(?:[{_GROUP}.,]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?))"
     rf"(?P<gap>\s+)(?:(?P<unit>[^\s\d#(\[]\S{{0,15}})\s+)?(?P<event>[A-Za-z]\S*)"
     rf"(?P<rest>\s+(?:{_REST}).*)?$"
@@ -243,7 +244,7 @@ def _loose_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
             yield _clock(clock)
         elif (match := _TEXT.match(line)) and (row := _text_row(line)):
             aligned = row.unit in _UNITS or (not row.unit and len(match["gap"]) > 1)
-            if len(match["indent"]) > 1 and (aligned or "#" in (match["rest"] or "")):
+            if match.end("value") >= _ALIGNED and (aligned or "#" in (match["rest"] or "")):
                 yield row
 
 
