@@ -278,6 +278,8 @@ def _json_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
     # Fields are picked one by one: under a locale with a decimal comma perf's lines are not valid
     # JSON.
     for line in lines:
+        if line.startswith("{") and not line.rstrip(", ]").endswith("}"):
+            raise ParseError(f"{line[-40:]!r} is no end of a line of perf stat -j: it was cut")
         value, fields = _JSON_VALUE.search(line), dict(_JSON_FIELD.findall(line))
         if value is None or not fields.get("event"):
             continue
