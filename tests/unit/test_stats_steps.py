@@ -149,6 +149,44 @@ def test_a_share_of_modes_that_changes_is_one_finding() -> None:
     assert "the share of the upper mode rose from" in line
 
 
+def test_a_share_that_changes_and_changes_back_is_two_findings() -> None:
+    rng = np.random.default_rng(13)
+    shares = np.repeat([0.2, 0.8, 0.2], 50)
+    values = np.where(rng.random(150) < shares, 110.0, 100.0) * np.exp(rng.normal(0, 0.002, 150))
+    found = look(values.tolist())
+    assert found.changes == ()
+    assert len(found.mode_changes) == 2
+    for change, place in zip(found.mode_changes, (50, 100), strict=True):
+        assert change.first <= place <= change.last
+
+
+def test_modes_that_move_are_not_called_a_change_of_their_shares() -> None:
+    rng = np.random.default_rng(14)
+    values = np.where(rng.random(80) < 0.5, 110.0, 100.0) * np.exp(rng.normal(0, 0.002, 80))
+    values[40:] *= 0.9
+    found = look(values.tolist())
+    (line,) = [line for line in tell(found, [str(n) for n in range(80)]) if "mode" in line]
+    assert "the two modes changed" in line
+
+
+@pytest.mark.filterwarnings("error")
+def test_places_of_any_history_are_in_it_and_in_order() -> None:
+    rng = np.random.default_rng(15)
+    for _ in range(60):
+        n = int(rng.integers(1, 70))
+        levels = np.zeros(n)
+        for _ in range(int(rng.integers(0, 9))):
+            levels[int(rng.integers(0, n)) :] += rng.normal(0.0, 0.1)
+        levels += rng.normal(0.0, 10.0 ** rng.uniform(-5.0, -1.5), n)
+        levels += 0.2 * (rng.random(n) < rng.choice([0.0, 0.0, 0.5]))
+        found = look([float(v) for v in 100.0 * np.exp(levels)])
+        candidate = [found.candidate] if found.candidate else []
+        for change in (*found.changes, *candidate):
+            assert 0 <= change.first <= change.at <= change.last < n
+        assert places(found) == sorted(set(places(found)))
+        assert tell(found, [str(at) for at in range(n)])
+
+
 @pytest.mark.parametrize("late", [(1.0, 1.4), (0.64, 0.7, 1.48), (0.6, 0.7, 0.8, 1.5)])
 def test_one_mode_that_becomes_several_is_one_finding(late: tuple[float, ...]) -> None:
     rng = np.random.default_rng(12)

@@ -92,14 +92,22 @@ def step_size(change: LevelChange) -> str:
 def _mode_change(change: ModeChange, x: Labels) -> str:
     before, after = change.before, change.after
     shares = f"{_modes(before)} before; {_modes(after)} from there on"
-    if len(before) == len(after) == 2:
+    if len(before) == len(after) == 2 and _alike(before, after):
         old, new = before[1].share, after[1].share
         verb = "rose" if new > old else "fell"
         what = f"the share of the upper mode {verb} from {100 * old:.0f} % to {100 * new:.0f} %"
+    elif len(before) == len(after):
+        what = f"the {_NUMBERS[len(before)]} modes changed"
     else:
         modes = "mode" if len(before) == 1 else "modes"
         what = f"{_NUMBERS[len(before)]} {modes} became {_NUMBERS[len(after)]}"
     return f"modes at {_place(change, x)}: {what} ({shares}), p = {change.p:.1g}"
+
+
+def _alike(before: Sequence[Mode], after: Sequence[Mode]) -> bool:
+    """Whether modes are where they were, to a quarter of the distance between them."""
+    apart = abs(before[1].value - before[0].value)
+    return all(abs(a.value - b.value) < apart / 4.0 for a, b in zip(before, after, strict=True))
 
 
 def _modes(modes: Sequence[Mode]) -> str:

@@ -118,17 +118,42 @@ def _halves(ordered: Array) -> int:
 
 
 def _changes(labels: Labels) -> tuple[ShareChange, ...]:
-    """Return where the shares change, each given its neighbours."""
-    cuts: list[int] = []
+    """Return where the shares change, each given its neighbours.
+
+    A share that changes and changes back hides both: two more places are tried together.
+    """
+    kept: list[ShareChange] = []
     while True:
-        stretches = list(itertools.pairwise([0, *cuts, len(labels)]))
-        best = min((_change(labels, *each) for each in stretches), key=lambda change: change.p)
-        if best.p >= HISTORY_TREND_P:
+        cuts = [change.at for change in kept]
+        for _ in range(2):
             edges = [0, *cuts, len(labels)]
-            return tuple(
-                _change(labels, edges[n - 1], edges[n + 1]) for n in range(1, len(edges) - 1)
+            best = min(
+                (_change(labels, *each) for each in itertools.pairwise(edges)),
+                key=lambda change: change.p,
             )
-        cuts = sorted([*cuts, best.at])
+            cuts = sorted({*cuts, best.at} - {0})
+            more = _significant(labels, cuts)
+            if len(more) > len(kept):
+                break
+        if len(more) <= len(kept):
+            return tuple(kept)
+        kept = more
+
+
+def _significant(labels: Labels, cuts: Sequence[int]) -> list[ShareChange]:
+    """Return the changes that remain significant beside the others, each at its best place."""
+    cuts = list(cuts)
+    while True:
+        changes = []
+        for n in range(len(cuts)):
+            edges = [0, *cuts, len(labels)]
+            changes.append(_change(labels, edges[n], edges[n + 2]))
+            if changes[n].p < 1.0:
+                cuts[n] = changes[n].at
+        weakest = max(changes, key=lambda change: change.p, default=None)
+        if weakest is None or weakest.p < HISTORY_TREND_P:
+            return changes
+        del cuts[changes.index(weakest)]
 
 
 def _change(labels: Labels, begin: int, end: int) -> ShareChange:
@@ -158,7 +183,7 @@ def _change(labels: Labels, begin: int, end: int) -> ShareChange:
 
 def _log_likelihood(counts: Array) -> Array:
     sizes = counts.sum(axis=1, keepdims=True)
-    shares = np.where(counts > 0, counts / sizes, 1.0)
+    shares = np.where(counts > 0, counts / np.maximum(sizes, 1.0), 1.0)
     return np.asarray((counts * np.log(shares)).sum(axis=1))
 
 
@@ -181,4 +206,4 @@ def _mixed(labels: Labels) -> bool:
     expected = n + 1.0 - squares / n
     variance = (squares * (squares + n * (n + 1.0)) - 2.0 * n * cubes - n**3) / (n * n * (n - 1.0))
     runs = 1 + int(np.count_nonzero(labels[1:] != labels[:-1]))
-    return runs >= expected - 2.0 * math.sqrt(max(variance, 0.0))
+    return runs >= expected - 2.5 * math.sqrt(max(variance, 0.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -93,9 +93,7 @@ def find_steps(values: Array) -> list[LevelStep]:
     cuts = _split(quiet)
     noise = noise_about(quiet, cuts)
     edges = [0, *cuts, len(values)]
-    return [
-        _step(values, quiet, (edges[n - 1], edges[n + 1]), noise) for n in range(1, len(edges) - 1)
-    ]
+    return [_step(values, quiet, (edges[n], edges[n + 2]), at, noise) for n, at in enumerate(cuts)]
 
 
 def noise_without_wild(values: Array, cuts: Sequence[int]) -> StepNoise:
@@ -180,10 +178,19 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
                 if _odd(values, scans[pair[0]], scans[pair[1]], noise.sd)
             ]
             if not odd:
-                return sorted({scan.at for scan in scans})
+                return _apart(scan.at for scan in scans)
             weakest = odd[0]
         cuts = cuts[:weakest] + cuts[weakest + 1 :]
     return cuts
+
+
+def _apart(cuts: Iterable[int]) -> list[int]:
+    """Return cuts in order without those that moved next to another one."""
+    apart: list[int] = []
+    for at in sorted(cuts):
+        if not apart or at - apart[-1] >= STEP_FEWEST:
+            apart.append(at)
+    return apart
 
 
 def _odd(values: Array, up: _Scan, down: _Scan, sd: float) -> bool:
@@ -237,16 +244,22 @@ def _p_of_difference(
     return p
 
 
-def _step(values: Array, quiet: Array, stretch: tuple[int, int], noise: StepNoise) -> LevelStep:
+def _step(
+    values: Array, quiet: Array, stretch: tuple[int, int], at: int, noise: StepNoise
+) -> LevelStep:
     wary, scan = _wary(noise, len(values)), _scan(quiet, stretch, noise)
     places = likely(0.5 * _scan(quiet, stretch, wary).t ** 2) + scan.begin
-    old, new = _ends(values, stretch, scan.at, noise.sd)
-    if new > old:
-        step = _difference(quiet, (stretch[0], old, new, stretch[1]), wary)
-        places = np.array([*places, old, new])
-    else:
-        step = _anywhere(quiet, stretch, places, scan.at, wary)
-    return replace(step, at=scan.at, first=int(min(places)), last=int(max(places)), p=scan.p)
+    old, new = _ends(values, stretch, at, noise.sd)
+    if new == old:
+        return replace(_anywhere(quiet, stretch, places, at, wary), p=scan.p)
+    places = np.array([*places, old, at, new])
+    return replace(
+        _difference(quiet, (stretch[0], old, new, stretch[1]), wary),
+        at=at,
+        first=int(places.min()),
+        last=int(places.max()),
+        p=scan.p,
+    )
 
 
 def _anywhere(
@@ -262,8 +275,8 @@ def _anywhere(
         _difference(values, (begin, best, best, end), noise),
         low=min(step.low for step in steps),
         high=max(step.high for step in steps),
-        first=int(min(places)),
-        last=int(max(places)),
+        first=int(min(best, *places)),
+        last=int(max(best, *places)),
     )
 
 
