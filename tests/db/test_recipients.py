@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -94,7 +96,7 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     brain.watch(base)
     brain.run()
     (letter,) = maildir.letters(brain.settings.maildir)
-    mail, report = maildir.read(letter), brain.facts("r")
+    mail, report = message_from_bytes(letter.path.read_bytes(), policy=default), brain.facts("r")
     assert mail["To"] == report["to"][0] and report["to"] == report["would_to"] != list(
         brain.lab.settings.recipients
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,6 +152,18 @@ def test_an_archive_that_is_no_good_has_nothing_and_hurts_nobody(tmp_path: Path)
     for place in (tmp_path / "missing", tmp_path / "rubbish", tmp_path / "empty"):
         assert find_posted(place, "<1@example.org>", "mm: x", AUTHOR) is None
         assert find_posted(place, "", "mm: x\r\nBcc: y", "-" * 10_000) is None
+
+
+def test_long_headers_of_an_archive_take_no_time(tmp_path: Path) -> None:
+    """Decoded whole, they held the loop for 7 s."""
+    mails = (a_mail(number, "=?a?q? " * 9000) for number in range(1, 4))
+    (tmp_path / "box").write_bytes(
+        b"".join(b"From m@z Thu Jan  1 00:00:00 1970\n" + mail + b"\n" for mail in mails)
+    )
+    start = time.process_time()
+    assert find_posted(tmp_path / "box", "", "mm: x", AUTHOR) is None
+    assert find_posted(tmp_path / "box", "<2@example.org>", "mm: x", AUTHOR) is None
+    assert time.process_time() - start < 1
 
 
 def test_searching_ends_when_its_time_is_over(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import mailbox
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.message import EmailMessage
-from email.parser import BytesHeaderParser, BytesParser
-from email.policy import default
 from pathlib import Path
+
+from swingbot.core.patchset.mailbox import take_headers
+from swingbot.core.patchset.mime import decode, header_text
 
 _FOLDERS = ("new", "cur")
 
@@ -55,13 +55,6 @@ def find(maildir: Path, message_id: str) -> list[DeliveredMail]:
     return [letter for letter in letters(maildir) if letter.message_id == message_id]
 
 
-def read(letter: DeliveredMail) -> EmailMessage:
-    """Return the whole mail, parsed. Raises OSError if it was removed."""
-    parsed = BytesParser(policy=default).parsebytes(letter.path.read_bytes())
-    assert isinstance(parsed, EmailMessage)
-    return parsed
-
-
 def files(maildir: Path) -> Iterator[Path]:
     """Yield the files of all mails, oldest first."""
     paths = [
@@ -79,18 +72,12 @@ def _letter(path: Path) -> DeliveredMail | None:
             head = file.read(64 * 1024)
     except OSError:
         return None  # moved from new/ to cur/ or deleted by a mail reader in the meantime
-    headers = BytesHeaderParser(policy=default).parsebytes(head)
+    mail = take_headers(head.replace(b"\r\n", b"\n"))
     return DeliveredMail(
-        path=path, message_id=_header(headers, "Message-ID"), subject=_header(headers, "Subject")
+        path=path,
+        message_id=decode(mail.header(b"message-id")),
+        subject=header_text(mail.header(b"subject")),
     )
-
-
-def _header(headers: object, name: str) -> str:
-    """Return a header as text, empty if it cannot be parsed."""
-    try:
-        return str(headers[name] or "").strip()  # type: ignore[index]
-    except (ValueError, IndexError, KeyError, AttributeError, TypeError):
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

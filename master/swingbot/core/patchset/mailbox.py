@@ -27,7 +27,7 @@ _DECODED: Final = (
     *(b"from", b"subject", b"date"),
     *(b"content-type", b"content-disposition", b"content-transfer-encoding"),
 )
-_READ: Final = frozenset({*_DECODED, b"message-id", b"in-reply-to", b"references"})
+_READ: Final = frozenset({*_DECODED, b"to", b"cc", b"message-id", b"in-reply-to", b"references"})
 _MESSAGE_ID: Final = re.compile(rb"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
 _HEAD_BYTES: Final = 64 << 10  # in which the headers of a mail are looked for
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import email
-import email.policy
 import re
-from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -14,6 +11,9 @@ from starlette.responses import JSONResponse, Response
 
 from swingbot.core.limits import MAIL_BYTES
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.patchset.mailbox import RawMail, take_headers
+from swingbot.core.patchset.mime import decode, header_text, texts
+from swingbot.core.patchset.model import SeriesError
 
 from ..http.render import Renderer, is_json
 from ..ports import Row
@@ -58,44 +58,29 @@ class MailPages:
         }
 
 
-def _read(file: Path) -> EmailMessage:
+def _read(file: Path) -> RawMail:
     with file.open("rb") as mail:
-        message = email.message_from_bytes(mail.read(MAIL_BYTES), policy=email.policy.default)
-    assert isinstance(message, EmailMessage)
-    return message
-
-
-def _header(message: EmailMessage, name: str) -> str | None:
-    try:
-        value = message[name]
-    # the header parser fails in many ways on hostile input; unreadable headers are not shown
-    except Exception:
-        return "(unreadable)"
-    return None if value is None else str(value)
+        return take_headers(mail.read(MAIL_BYTES).replace(b"\r\n", b"\n"))
 
 
 def _facts(file: Path) -> Row:
-    message = _read(file)
+    mail = _read(file)
     facts: Row = {
-        name.lower().replace("-", "_"): _header(message, name)
-        for name in ("Subject", "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To")
+        name.replace("-", "_"): header_text(mail.header(name.encode())) or None
+        for name in ("subject", "from", "to", "cc", "date", "message-id", "in-reply-to")
     }
     try:
-        facts["date"] = (
-            parsedate_to_datetime(facts["date"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-            if facts["date"]
-            else None
-        )
+        date = parsedate_to_datetime((facts["date"] or "")[:100]).astimezone()
+        facts["date"] = date.strftime("%Y-%m-%d %H:%M:%S")
     except (TypeError, ValueError):
         facts["date"] = None
     return facts | {"key": file.name.split(":")[0], "size": file.stat().st_size}
 
 
-def _text(message: EmailMessage) -> str:
-    body = message.get_body(preferencelist=("plain",))
-    if body is None:
-        return "(this mail has no plain text)"
+def _text(mail: RawMail) -> str:
     try:
-        return str(body.get_content())
-    except (LookupError, ValueError):
-        return "(the text of this mail cannot be decoded)"
+        parts, _ = texts(mail)
+    except SeriesError as error:
+        return f"({error})"
+    shown = [decode(part.text, part.charset) for part in parts if not part.attached]
+    return shown[0] if shown else "(this mail has no plain text)"
