@@ -23,14 +23,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
-import yaml
-
-from swingbot_jobs import limits
+from swingbot_jobs import codec, limits
+from swingbot_jobs.codec import matches
 from swingbot_jobs.contract import fact_sheet as sheet
 from swingbot_jobs.contract import facts
 from swingbot_jobs.printable import printable
+from swingbot_jobs.yaml_lines import LineError, read_documents
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 _SYSCTL: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_-]+)+")
@@ -38,25 +38,53 @@ _UNIT: Final = re.compile(r"[A-Za-z0-9@_-][A-Za-z0-9@_.:-]*\.(?:service|timer|so
 _VALUE: Final = re.compile(r"[-A-Za-z0-9_. ]{1,60}")
 _CMDLINE: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
 _UNITS: Final = "units:"
+_FACTS: Final = ("boot", "idle")
 _PARTS: Final = ("boot", "cmdline", "idle", "sysctl", "stopped")
 PLAYBOOK: Final = "run the playbook on it again (docs/ansible.md)"
 
 
-class TuningError(ValueError):
+class TuningError(LineError):
     """A tuning list is invalid; the message names file and item and says what to change."""
 
 
+Unit = Annotated[str, matches(_UNIT, "a unit such as cron.service or fstrim.timer")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningItem:
-    """One item of a list; the module's docstring explains the parts."""
+class _Written:
+    """One item as its file has it; the module's docstring explains the parts."""
+
+    why: str = ""
+    boot: Mapping[str, str] = field(default_factory=dict)
+    cmdline: Annotated[str, matches(_CMDLINE, "words with single blanks between them")] = ""
+    idle: Mapping[str, str] = field(default_factory=dict)
+    sysctl: Mapping[str, Annotated[str, matches(_VALUE, "a plain value")]] = field(
+        default_factory=dict
+    )
+    stopped: tuple[Unit, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.why.strip() or not any(getattr(self, part) for part in _PARTS):
+            raise ValueError(f"needs a sentence `why`, and one of {', '.join(_PARTS)}")
+        for name in self.sysctl:
+            if not _SYSCTL.fullmatch(name):
+                raise ValueError(f"{name[:60]!r} must be a kernel parameter such as kernel.panic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningItem(_Written):
+    """One item of a list: facts have the names and values of the fact list."""
 
     name: str
-    why: str
-    boot: Mapping[str, str] = field(default_factory=dict)
-    cmdline: str = ""
-    idle: Mapping[str, str] = field(default_factory=dict)
-    sysctl: Mapping[str, str] = field(default_factory=dict)
-    stopped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _List:
+    """A file."""
+
+    about: str = ""
+    extends: str = ""
+    items: Mapping[str, _Written] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,8 +297,8 @@ def load(name: str, texts: Mapping[str, tuple[str, str]]) -> Tuning:
 
 def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]) -> Tuning:
     file, text = texts[name]
-    top = _mapping(_parsed(text, file), file, ("about", "extends", "items"))
-    extends = str(top.get("extends", ""))
+    written = _read(text, file)
+    extends = written.extends
     base: tuple[TuningItem, ...] = ()
     if extends:
         if extends not in texts or extends in (*seen, name):
@@ -280,126 +308,53 @@ def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]
                 " name another list in this directory"
             )
         base = _load(extends, texts, (*seen, name)).items
-    own = tuple(
-        _item(key, entry, file)
-        for key, entry in _mapping(top.get("items", {}), f"{file}: items").items()
-    )
+    own = tuple(_item(key, item, file) for key, item in written.items.items())
     names = {item.name for item in own}
     items = (*(item for item in base if item.name not in names), *own)
     _no_doubles(items, file)
-    return Tuning(name=name, about=str(top.get("about", "")), items=items)
+    return Tuning(name=name, about=written.about, items=items)
 
 
-class _Strict(yaml.SafeLoader):
-    """Plain values stay as written (`off` is a word), and a duplicate key is an error."""
-
-
-def _strict_mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
-    mapping: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(loader.construct_object(key_node, deep=True))
-        if key in mapping:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{key} appears twice", key_node.start_mark
-            )
-        mapping[key] = loader.construct_object(value_node, deep=True)
-    return mapping
-
-
-_Strict.add_constructor("tag:yaml.org,2002:map", _strict_mapping)
-for _tag in ("bool", "int", "float", "null", "timestamp"):
-    _Strict.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda loader, node: str(node.value))
-
-
-def _parsed(text: str, file: str) -> Any:
-    if len(text) > limits.TUNING_CHARACTERS:
-        raise TuningError(
-            f"{file}: longer than {limits.TUNING_CHARACTERS} bytes; a tuning list is a page"
-        )
+def _read(text: str, file: str) -> _List:
+    documents = read_documents(text, file, TuningError)
+    if len(documents) != 1:
+        raise TuningError(f"{file}: must be a table of 'key: value' lines")
     try:
-        return yaml.load(text, Loader=_Strict)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise TuningError(
-            f"{file}: line {mark.line + 1 if mark else 1}: {getattr(error, 'problem', error)}"
-        ) from None
-    except RecursionError:
-        raise TuningError(f"{file}: nested too deeply") from None
+        return codec.typed(_List, documents[0])
+    except codec.BadDocument as error:
+        raise TuningError(str(error)) from None
 
 
-def _mapping(value: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TuningError(f"{where}: must be a table of 'key: value' lines")
-    for key in value:
-        if keys is not None and key not in keys:
-            raise TuningError(f"{where}: there is no key {key[:60]!r}; known are {', '.join(keys)}")
-    return value
-
-
-def _item(name: str, entry: Any, file: str) -> TuningItem:
-    where = f"{file}: {name}"
+def _item(name: str, item: _Written, file: str) -> TuningItem:
     if not NAME.fullmatch(name):
         raise TuningError(
             f"{file}: {name[:60]!r} is not a valid item name; use lower-case letters, digits,"
             " '-' and '_'"
         )
-    table = _mapping(entry, where, ("why", *_PARTS))
-    why, cmdline = table.get("why", ""), table.get("cmdline", "")
-    if not isinstance(why, str) or not why.strip() or not any(part in table for part in _PARTS):
-        raise TuningError(f"{where}: needs a sentence `why`, and one of {', '.join(_PARTS)}")
-    if not isinstance(cmdline, str) or (cmdline and not _CMDLINE.fullmatch(cmdline)):
-        raise TuningError(f"{where}: cmdline must be words with single blanks between them")
+    boot, idle = (_demands(getattr(item, part), f"{file}: {name}: {part}") for part in _FACTS)
+    for fact_name in idle:
+        fact = facts.known().get(fact_name)
+        if fact is None or not fact.files:
+            raise TuningError(
+                f"{file}: {name}: idle: {fact_name} is only known in a boot, not on the testbox's"
+                " own system"
+            )
     return TuningItem(
         name=name,
-        why=" ".join(why.split()),
-        boot=_demands(table.get("boot", {}), f"{where}: boot"),
-        cmdline=cmdline,
-        idle=_idle(table.get("idle", {}), f"{where}: idle"),
-        sysctl=_sysctls(table.get("sysctl", {}), f"{where}: sysctl"),
-        stopped=_units(table.get("stopped", []), f"{where}: stopped"),
+        why=" ".join(item.why.split()),
+        boot=boot,
+        cmdline=item.cmdline,
+        idle=idle,
+        sysctl=item.sysctl,
+        stopped=item.stopped,
     )
 
 
-def _demands(entry: Any, where: str) -> dict[str, str]:
+def _demands(given: Mapping[str, str], where: str) -> dict[str, str]:
     try:
-        return dict(
-            facts.demand(name, str(wanted)) for name, wanted in _mapping(entry, where).items()
-        )
+        return dict(facts.demand(name, wanted) for name, wanted in given.items())
     except facts.DemandError as error:
         raise TuningError(f"{where}: {error}") from None
-
-
-def _idle(entry: Any, where: str) -> dict[str, str]:
-    """Facts that can be read from files of the testbox's own system."""
-    demands = _demands(entry, where)
-    for name in demands:
-        fact = facts.known().get(name)
-        if fact is None or not fact.files:
-            raise TuningError(
-                f"{where}: {name} is only known in a boot, not on the testbox's own system"
-            )
-    return demands
-
-
-def _sysctls(entry: Any, where: str) -> dict[str, str]:
-    values = _mapping(entry, where)
-    for name, value in values.items():
-        if not _SYSCTL.fullmatch(name) or not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise TuningError(
-                f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic,"
-                " with a plain value"
-            )
-    return values
-
-
-def _units(entry: Any, where: str) -> tuple[str, ...]:
-    units = entry if isinstance(entry, list) else [entry]
-    for unit in units:
-        if not isinstance(unit, str) or not _UNIT.fullmatch(unit):
-            raise TuningError(
-                f"{where}: {str(unit)[:60]!r} is not a unit such as cron.service or fstrim.timer"
-            )
-    return tuple(units)
 
 
 def _no_doubles(items: Sequence[TuningItem], file: str) -> None:
