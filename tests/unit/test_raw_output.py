@@ -38,6 +38,11 @@ READ: dict[str, dict[str, float]] = {
     "perf-stat/hybrid-short.csv": {"cycles:u": 5000000},
     "perf-stat/hybrid-system.csv": {"cycles": 837163746},
     "perf-stat/hybrid-shared.csv": {"cpu_core/cycles/": 1e9, "cpu_atom/cycles/": 5e8},
+    # A raw code means something else to each PMU.
+    "perf-stat/hybrid-raw.csv": {
+        "cpu_core/event=0x3c,umask=0x0/u": 5,
+        "cpu_atom/event=0x3c,umask=0x0/u": 6,
+    },
     "perf-stat/at.txt": {"cycles": 1234567},
     "perf-stat/at-runs.txt": {"cpu-clock": 0.34},
     "perf-stat/colon.txt": {"cycles": 1234567},

@@ -69,7 +69,9 @@ _SECONDS: Final = re.compile(
 _JSON_VALUE: Final = re.compile(r'"counter-value"\s*:\s*"([^"]*)"')
 _JSON_FIELD: Final = re.compile(r'"(unit|event)"\s*:\s*"([^"]*)"')
 _JSON_NUMBER: Final = re.compile(r'"(variance|pcnt-running)"\s*:\s*(\d+(?:[.,]\d+)?)')
-_HYBRID: Final = re.compile(r"cpu_(?:core|atom|lowpower)/([^/]+)/(\w*)")
+_HYBRID: Final = re.compile(
+    r"cpu_(?:core|atom|lowpower)/([^/=]+)/(\w*)"
+)  # a raw code is the PMU's own
 
 
 @dataclass(frozen=True, slots=True)
