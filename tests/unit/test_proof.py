@@ -23,7 +23,6 @@ from swingbot.core.proof.gates import (
     fit_to_leave,
     in_short,
     names,
-    spoken,
     within_budget,
 )
 from swingbot.core.proof.series import series_end
@@ -105,7 +104,6 @@ def test_a_budget_leaves_out_what_does_not_fit_and_says_so() -> None:
     assert out["layout"] == "would take about 10 min, and 50 s of proof.budget_minutes are left"
     assert set(within_budget(foreseen, 160.0)) == {"revert", "layout"}
     assert within_budget(foreseen, 0.0) == {}
-    assert (spoken(99), spoken(3000), spoken(12_600)) == ("99 s", "50 min", "3.5 h")
 
 
 # -- is it still there

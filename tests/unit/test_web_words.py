@@ -59,6 +59,7 @@ def test_a_probability_is_never_rounded_to_certainty(p: float | None, shown: str
         (0.25, "0.25 s"),
         (59.4, "59 s"),
         (75, "1 min 15 s"),
+        (600, "10 min"),
         (3599, "59 min 59 s"),
         (3700, "1 h 1 min"),
         (90000, "1 d 1 h"),

@@ -7,8 +7,7 @@ import secrets
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
-from swingbot.app.commands.reports import whoami
+from swingbot.app.commands.context import CommandContext, somebody, with_session, with_session_json
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import PURPOSES, Role
 from swingbot.service.access import create_token, revoke_token
@@ -49,9 +48,7 @@ def token() -> None:
     help="Lifetime, such as 12h, 90d or 52w (default: until revoked).",
 )
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def create(
     session: CommandContext, who: str, role: str, life: str | None, note: str | None, json_: bool
 ) -> None:
@@ -72,7 +69,7 @@ def create(
         digest=tokens.digest(new_token),
         life=lasting,
         note=note,
-        by=whoami(),
+        by=somebody(),
     )
     with transactions(session.engine)("create token") as tx:
         number = create_token(tx.access, new)
@@ -89,9 +86,7 @@ def create(
 
 @token.command("list")
 @click.option("--all", "all_", is_flag=True, help="Include revoked and expired tokens.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(session: CommandContext, all_: bool, json_: bool) -> None:
     """List valid tokens and their last use, never the tokens themselves.
 
@@ -126,8 +121,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
 
 @token.command()
 @click.argument("number", metavar="ID", type=int)
-@pass_session
-@guarded
+@with_session
 def revoke(session: CommandContext, number: int) -> None:
     """Revoke a token and end all its sessions immediately.
 
@@ -136,7 +130,7 @@ def revoke(session: CommandContext, number: int) -> None:
       swingbot token revoke 3
     """
     with transactions(session.engine)("revoke token") as tx:
-        owner = revoke_token(tx.access, number, whoami())
+        owner = revoke_token(tx.access, number, somebody())
     click.echo(f"token {number} of {owner} is revoked")
 
 
@@ -148,9 +142,7 @@ def revoke(session: CommandContext, number: int) -> None:
     show_default=True,
     help="Number of entries.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def log(session: CommandContext, limit: int, json_: bool) -> None:
     """Show the log of tokens, latest entry first.
 

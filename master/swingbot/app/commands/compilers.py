@@ -5,15 +5,13 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
 
 @click.command(epilog="Example:  swingbot compilers --json")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def compilers(session: CommandContext, json_: bool) -> None:
     """List the compilers that each build worker announced when it last logged in.
 

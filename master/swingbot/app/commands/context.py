@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -70,6 +71,21 @@ pass_session = click.make_pass_decorator(CommandContext)
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON.")
 
 
+def person() -> str:
+    """Name of the user: SWINGBOT_USER, or the login name."""
+    try:
+        name = os.environ.get("SWINGBOT_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        name = f"uid {os.getuid()}"
+    return "".join(c for c in name if c.isprintable())[:80] or "unknown"
+
+
+def somebody() -> str:
+    """user@host of the person who decides, recorded with the decision."""
+    host = "".join(c for c in os.uname().nodename if c.isprintable())[:60]
+    return f"{person()}@{host}"
+
+
 def sentence(error: BaseException) -> str:
     """Format an error as one line for the user."""
     if isinstance(error, OSError) and error.strerror:
@@ -97,6 +113,16 @@ def guarded(run: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(status) from None
 
     return wrapper
+
+
+def with_session(run: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
+    """Pass the CommandContext as the first argument; `guarded`."""
+    return pass_session(guarded(run))
+
+
+def with_session_json(run: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
+    """`with_session`, with the option --json as the argument `json_`."""
+    return as_json(with_session(run))
 
 
 def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:

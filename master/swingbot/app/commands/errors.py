@@ -11,6 +11,7 @@ from typing import Final
 USAGE: Final = frozenset(
     {
         "swingbot.service.ports.lab.RequestError",
+        "swingbot.core.keep.manifest.BadBackup",
         "swingbot.core.model.ids.BadId",
         "swingbot.core.model.lookup.NotFound",
         "swingbot.app.settings.SettingsError",
@@ -25,6 +26,10 @@ USAGE: Final = frozenset(
 OURS: Final = frozenset(
     {
         "swingbot.app.wiring.NotRunning",
+        "swingbot.app.keep.backup.KeepError",
+        "swingbot.app.keep.process.DidNotStart",
+        "swingbot.app.postgres.PostgresError",
+        "swingbot_db.dump.DumpError",
         "swingbot_db.migrate.SchemaError",
         "swingbot_db.loop_lock.SecondLoop",
         "swingbot.app.buildmaster.MasterError",

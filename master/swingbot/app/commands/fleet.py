@@ -11,7 +11,7 @@ from swingbot.adapters import worker_secrets
 from swingbot.app import buildmaster, database
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session, with_session_json
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import connect
 from swingbot_jobs.terminal import say_json
@@ -20,8 +20,7 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml master")
-@pass_session
-@guarded
+@with_session
 def master(session: CommandContext) -> None:
     """Run only the Buildbot master, in the foreground, for use by a process manager.
 
@@ -39,9 +38,7 @@ def worker() -> None:
 
 
 @worker.command("list", epilog="Example:  swingbot worker list --json")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(session: CommandContext, json_: bool) -> None:
     """List all workers and the command that starts them."""
     rows = [_row(session.settings, name) for name in buildmaster.worker_names(session.settings)]
@@ -96,8 +93,7 @@ Examples:
     is_flag=True,
     help="Replace the secret; the old one is rejected at the worker's next login.",
 )
-@pass_session
-@guarded
+@with_session
 def secret(session: CommandContext, name: str, new: bool) -> None:
     """Print the secret of worker NAME. Creates it if it does not exist."""
     _check_name(session.settings, name)
@@ -148,8 +144,7 @@ Example:
     type=click.IntRange(1, 3650),
     help="Validity of the master's certificate, in days.",
 )
-@pass_session
-@guarded
+@with_session
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
     """Create a CA and a certificate for the master.
 
@@ -207,8 +202,7 @@ Example:
     help="Password file of swingbot_grafana and swingbot_alerts."
     " Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
 )
-@pass_session
-@guarded
+@with_session
 def roles(
     session: CommandContext,
     url: str | None,
@@ -260,8 +254,7 @@ def _path(text: str) -> Path | None:
 
 
 @click.command("git", epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml git")
-@pass_session
-@guarded
+@with_session
 def git_(session: CommandContext) -> None:
     """Serve the mirror read-only to build workers on other hosts, in the foreground.
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
-from swingbot.app.commands.steer import person
+from swingbot.app.commands.context import CommandContext, somebody, with_session_json
 from swingbot.core.incident.decide import Act
 from swingbot.core.model import ids
 from swingbot.service.incident import keep as keep
@@ -34,12 +31,6 @@ def incident() -> None:
     """
 
 
-def somebody() -> str:
-    """user@host of the person who decides; SWINGBOT_USER overrides the user."""
-    host = "".join(c for c in socket.gethostname() if c.isprintable())[:60] or os.uname().nodename
-    return f"{person()}@{host}"
-
-
 def _number(id_: str, kind: str = "incident") -> int:
     return ids.read(id_, kind)[1]
 
@@ -48,9 +39,7 @@ def _number(id_: str, kind: str = "incident") -> int:
 @click.option("--status", help="Show only these, such as open,expected.")
 @click.option("--tree", help="Show only incidents of this tree.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(
     session: CommandContext, status: str | None, tree: str | None, limit: int, json_: bool
 ) -> None:
@@ -89,9 +78,7 @@ def _status(facts: text.Facts) -> str:
 
 @incident.command("show")
 @_ID
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, id_: str, json_: bool) -> None:
     """Show a culprit, its effects, mails and history.
 
@@ -208,9 +195,7 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
     @incident.command(name, help=help_)
     @_ID
     @reason_option
-    @as_json
-    @pass_session
-    @guarded
+    @with_session_json
     def run(session: CommandContext, id_: str, reason: str | None, json_: bool) -> None:
         keep.say(
             session.lab.transaction,
@@ -252,9 +237,7 @@ invalid = _command(
 @_ID
 @click.argument("commit")
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def fixed_by(
     session: CommandContext, id_: str, commit: str, reason: str | None, json_: bool
 ) -> None:
@@ -293,9 +276,7 @@ def fixed_by(
     "--into", required=True, metavar="ID", help="Incident to keep; the others are merged into it."
 )
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def merge(
     session: CommandContext, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
 ) -> None:
@@ -321,9 +302,7 @@ def merge(
 @_ID
 @click.argument("of", metavar="OF")
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, json_: bool) -> None:
     """Mark ID as a duplicate of OF, like `merge ID --into OF`.
 
@@ -343,9 +322,7 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
     help="Split off the culprit found by this bisection (default: undo the merge of a duplicate).",
 )
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def split(
     session: CommandContext, id_: str, bisection: str | None, reason: str | None, json_: bool
 ) -> None:

@@ -8,13 +8,7 @@ import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
-from swingbot.app.commands.context import (
-    CommandContext,
-    as_json,
-    guarded,
-    pass_session,
-    read_overrides,
-)
+from swingbot.app.commands.context import CommandContext, read_overrides, with_session_json
 from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.app.sheets import printed
@@ -59,9 +53,7 @@ _SHOWN: dict[str, Any] = {
 
 
 @click.command()
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def status(session: CommandContext, json_: bool) -> None:
     """Show the state of components, queue and testboxes, and problems."""
     if seems_to_run(session.settings) and (why := database_problem(session.settings)):
@@ -103,9 +95,7 @@ def _without_database(session: CommandContext, why: str, json_: bool) -> NoRetur
     help="Filter such as status=running or tree=linus; repeated filters are combined with AND.",
 )
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(
     session: CommandContext, kind: str, filters: tuple[str, ...], limit: int, json_: bool
 ) -> None:
@@ -151,9 +141,7 @@ def _cell(value: object) -> object:
     type=click.Choice(sorted(FORMS)),
     help="Output format: text, or for mail, LKP, perf stat, changelog, or CSV.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, id_: str, counters: bool, form: str | None, json_: bool) -> None:
     """Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7.
 

@@ -10,15 +10,13 @@ import click
 from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import (
     CommandContext,
-    as_json,
-    guarded,
     job_path,
-    pass_session,
     read_overrides,
     shipped_jobs,
+    with_session_json,
 )
-from swingbot.core.proof.gates import spoken
 from swingbot.core.raw.result_root import TOP, path_params, segment
+from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -44,9 +42,7 @@ def jobs() -> None:
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def jobs_expand(
     session: CommandContext, file: str, testbox: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
@@ -86,9 +82,9 @@ def jobs_expand(
     for job in unit_jobs:
         click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {_described(job)}")
     click.echo(
-        f"{_count(len(unit_jobs), 'unit job')} on {chosen.name},"
-        f" {_count(sum(len(job.numbers) for job in unit_jobs), 'run')} per boot,"
-        f" about {spoken(boot_seconds(chosen, unit_jobs))}"
+        f"{count(len(unit_jobs), 'unit job')} on {chosen.name},"
+        f" {count(sum(len(job.numbers) for job in unit_jobs), 'run')} per boot,"
+        f" about {duration(boot_seconds(chosen, unit_jobs))}"
     )
 
 
@@ -100,9 +96,7 @@ def jobs_expand(
     multiple=True,
     help="Check for this testbox; may be repeated.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def jobs_lint(
     session: CommandContext, files: tuple[str, ...], testboxes: tuple[str, ...], json_: bool
 ) -> None:
@@ -173,8 +167,8 @@ def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
     good = [one for one in linted if one.good]
     for one in good:
         counts = [
-            f"{_count(count, 'unit job')} on {testbox}" + _about(one.boot_seconds.get(testbox))
-            for testbox, count in one.unit_jobs.items()
+            f"{count(jobs, 'unit job')} on {testbox}" + _about(one.boot_seconds.get(testbox))
+            for testbox, jobs in one.unit_jobs.items()
         ]
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
@@ -182,7 +176,7 @@ def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
 
 
 def _about(seconds: float | None) -> str:
-    return "" if seconds is None else f", about {spoken(seconds)} a boot"
+    return "" if seconds is None else f", about {duration(seconds)} a boot"
 
 
 def _job_file(session: CommandContext, name: str) -> Path:
@@ -214,7 +208,7 @@ def _roots(session: CommandContext) -> tuple[Path, ...]:
 
 def _described(job: UnitJob) -> str:
     """Describe a unit job, such as `netperf, 2 runs after 1 warm-up, 1 with vmstat: ip=ipv4`."""
-    runs = _count(job.runs, "run") + (f" after {job.warmup} warm-up" if job.warmup else "")
+    runs = count(job.runs, "run") + (f" after {job.warmup} warm-up" if job.warmup else "")
     monitored = "".join(f", 1 with {monitor}" for monitor in job.monitors)
     conditions = [
         *(f"{fact} is {value}" for fact, value in job.demand.items()),
@@ -224,10 +218,6 @@ def _described(job: UnitJob) -> str:
     suffix = "".join(f"; {condition}" for condition in conditions)
     params = " ".join(f"{key}={value}" for key, value in job.params.items())
     return f"{job.program}, {runs}{monitored}{suffix}: {params}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _result_root(job: UnitJob, tbox_group: str) -> str:

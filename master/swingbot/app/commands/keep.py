@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
-from swingbot.core.keep.manifest import BadBackup
 from swingbot.core.keep.retention import ClassTotal
 from swingbot.core.text.numbers import count
 from swingbot_jobs.terminal import say_json
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def with_keep_errors(run: Callable[P, R]) -> Callable[P, R]:
-    """Turn errors of backup and restore into one sentence and an exit status, like `guarded`."""
-
-    @functools.wraps(run)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        from swingbot.app.keep.backup import KeepError
-        from swingbot.app.keep.process import DidNotStart
-        from swingbot.app.postgres import PostgresError
-        from swingbot_db.dump import DumpError
-        from swingbot_db.migrate import SchemaError
-
-        try:
-            return run(*args, **kwargs)
-        except BadBackup as error:
-            click.echo(f"swingbot: {error}", err=True)
-            raise SystemExit(2) from None
-        except (KeepError, DumpError, SchemaError, DidNotStart, PostgresError) as error:
-            click.echo(f"swingbot: {error}", err=True)
-            raise SystemExit(1) from None
-
-    return wrapper
 
 
 @click.command()
@@ -54,10 +24,7 @@ def with_keep_errors(run: Callable[P, R]) -> Callable[P, R]:
     is_flag=True,
     help="Only verify the backup in DIR: read it and compare every sha256.",
 )
-@as_json
-@pass_session
-@guarded
-@with_keep_errors
+@with_session_json
 def backup(session: CommandContext, directory: Path, verify_: bool, json_: bool) -> None:
     """Copy database, raw results, git mirror and mails to the new DIR while the service runs.
 
@@ -114,10 +81,7 @@ def _quiet(line: str) -> None:
     help="New state directory; must be empty or not exist.",
 )
 @click.option("--unchecked", is_flag=True, help="Skip the comparison of every sha256.")
-@as_json
-@pass_session
-@guarded
-@with_keep_errors
+@with_session_json
 def restore(
     session: CommandContext,
     directory: Path,
@@ -161,10 +125,7 @@ def restore(
 @click.option(
     "--dry-run/--prune", default=True, show_default=True, help="Show or delete expired files."
 )
-@as_json
-@pass_session
-@guarded
-@with_keep_errors
+@with_session_json
 def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
     """Show raw results by class, which of them have expired, and why the others are kept.
 

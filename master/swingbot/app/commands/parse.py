@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands.context import CommandContext, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_file
 from swingbot_jobs.terminal import say_json
@@ -15,8 +15,7 @@ from swingbot_jobs.terminal import say_json
 @click.command("parse")
 @click.argument("program")
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
-@pass_session
-@guarded
+@with_session
 def parse_(session: CommandContext, program: str, file: Path) -> None:
     """Parse the raw output of a PROGRAM and print its samples as JSON.
 

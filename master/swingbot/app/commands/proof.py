@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.model import ids
 from swingbot.core.model.documents import Gate
-from swingbot.core.proof.gates import GATES, spoken
+from swingbot.core.proof.gates import GATES
+from swingbot.core.text.numbers import duration
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
@@ -38,9 +39,7 @@ def proof() -> None:
 
 @proof.command()
 @click.argument("incident", metavar="INCIDENT")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, incident: str, json_: bool) -> None:
     """Show each gate: status, reason, cost and comparison.
 
@@ -82,15 +81,13 @@ def _cost(foreseen: dict[str, Any] | None) -> str | None:
     if foreseen is None:
         return None
     builds, boots = f"{foreseen['builds']:.0f} builds", f"{foreseen['boots']:.0f} boots"
-    return f"{builds}, {boots}, {spoken(foreseen['seconds'])}"
+    return f"{builds}, {boots}, {duration(foreseen['seconds'])}"
 
 
 @proof.command()
 @click.argument("incident", metavar="INCIDENT")
 @gate_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
     """Run gates again with fresh boots; a drafted mail is not changed.
 
@@ -121,9 +118,7 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
 @proof.command()
 @click.argument("incident", metavar="INCIDENT")
 @gate_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
     """Estimate the cost of running the gates now; requests nothing.
 
@@ -143,7 +138,7 @@ def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: 
             *(
                 (None, None, one.answer)
                 if one.answer is not None
-                else (one.builds, one.boots, f"about {spoken(one.seconds)}")
+                else (one.builds, one.boots, f"about {duration(one.seconds)}")
             ),
         )
         for one in estimates

@@ -11,7 +11,7 @@ import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.app.raw_export import Export
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
@@ -39,9 +39,7 @@ def _say(line: str) -> None:
     is_flag=True,
     help="Omit the configuration, System.map, build log and image of each kernel.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
     """Fetch the raw results of a comparison, experiment, bisection, incident, report, order or
     boot.
@@ -95,9 +93,7 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
 @click.option("--program", metavar="P", help="Parse only runs of this program or monitor.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--again", is_flag=True, help="Include runs already parsed by the current parser.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def reparse(
     session: CommandContext, program: str | None, dry_run: bool, again: bool, json_: bool
 ) -> None:

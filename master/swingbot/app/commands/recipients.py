@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.service.report.address import addressed, would_go_to
 from swingbot.service.watch.trees import known_tree
 from swingbot_jobs.terminal import say_json
@@ -17,9 +17,7 @@ from swingbot_jobs.terminal import say_json
     "--base",
     help="Commit whose MAINTAINERS to read instead (default: base of the tree, as in reports).",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def recipients(
     session: CommandContext, commit: str, tree: str, base: str | None, json_: bool
 ) -> None:

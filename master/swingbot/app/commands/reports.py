@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +10,7 @@ import click
 
 from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, somebody, with_session, with_session_json
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.service.report.decide import decide, switch_mail
@@ -23,8 +21,7 @@ from swingbot_jobs.terminal import print_as_is, say_json
 
 
 @click.command()
-@pass_session
-@guarded
+@with_session
 def key(session: CommandContext) -> None:
     """Print the operator's key, the first token for the web pages (role operator).
 
@@ -44,20 +41,9 @@ def report() -> None:
     """Read, release and drop reports; stop all mail."""
 
 
-def whoami() -> str:
-    """user@host of the person who decides, recorded with the decision."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
-
-
 @report.command("list")
 @click.option("--state", help="Show only reports in these states, such as held,draft.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(session: CommandContext, state: str | None, json_: bool) -> None:
     """List reports, latest first.
 
@@ -102,9 +88,7 @@ def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
     is_flag=True,
     help="Print the complete message with headers, as it was or will be sent.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
     """Show a report: mail, recipients, state and decisions.
 
@@ -160,7 +144,7 @@ def _people(to: Sequence[str], cc: Sequence[str]) -> str:
 def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> None:
     number = ids.read(id_, "report")[1]
     with transactions(session.engine)("decide") as tx:
-        state = decide(tx.outbox, number, verb, datetime.now(UTC), who=whoami(), why=why)
+        state = decide(tx.outbox, number, verb, datetime.now(UTC), who=somebody(), why=why)
     click.echo(f"{id_} is {state}")
 
 
@@ -170,8 +154,7 @@ because = click.option("--reason", "why", default="", help="Reason; recorded wit
 @report.command()
 @click.argument("id_", metavar="ID")
 @because
-@pass_session
-@guarded
+@with_session
 def release(session: CommandContext, id_: str, why: str) -> None:
     """Release a report for sending. A report of unknown delivery status is sent again.
 
@@ -185,8 +168,7 @@ def release(session: CommandContext, id_: str, why: str) -> None:
 @report.command()
 @click.argument("id_", metavar="ID")
 @because
-@pass_session
-@guarded
+@with_session
 def drop(session: CommandContext, id_: str, why: str) -> None:
     """Never send a report.
 
@@ -200,8 +182,7 @@ def drop(session: CommandContext, id_: str, why: str) -> None:
 @report.command()
 @click.argument("id_", metavar="ID")
 @because
-@pass_session
-@guarded
+@with_session
 def hold(session: CommandContext, id_: str, why: str) -> None:
     """Hold a report until a person releases it.
 
@@ -214,8 +195,7 @@ def hold(session: CommandContext, id_: str, why: str) -> None:
 
 @report.command("readdress")
 @click.argument("id_", metavar="ID")
-@pass_session
-@guarded
+@with_session
 def readdress_(session: CommandContext, id_: str) -> None:
     """Recompute the recipients of a held report.
 
@@ -225,15 +205,13 @@ def readdress_(session: CommandContext, id_: str) -> None:
     Example:
       swingbot report readdress r4
     """
-    readdress(session.lab, ids.read(id_, "report")[1], whoami())
+    readdress(session.lab, ids.read(id_, "report")[1], somebody())
     with session.reading() as conn:
         click.echo("\n".join(_head(read.report(conn, id_))))
 
 
 @report.command()
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def classes(session: CommandContext, json_: bool) -> None:
     """List classes of reports and their records.
 
@@ -263,8 +241,7 @@ def classes(session: CommandContext, json_: bool) -> None:
 
 @report.command()
 @because
-@pass_session
-@guarded
+@with_session
 def stop(session: CommandContext, why: str) -> None:
     """Stop all mail until `swingbot report resume`. New reports are still drafted and wait.
 
@@ -277,8 +254,7 @@ def stop(session: CommandContext, why: str) -> None:
 
 @report.command()
 @because
-@pass_session
-@guarded
+@with_session
 def resume(session: CommandContext, why: str) -> None:
     """Resume sending mail.
 
@@ -291,7 +267,7 @@ def resume(session: CommandContext, why: str) -> None:
 
 def _switch(session: CommandContext, stopped: bool, why: str) -> None:
     with transactions(session.engine)("switch mail") as tx:
-        switch_mail(tx.outbox, stopped, who=whoami(), why=why)
+        switch_mail(tx.outbox, stopped, who=somebody(), why=why)
     with session.reading() as conn:
         mail = read.switch(conn)
     click.echo(_stopped(mail, session.settings.mail.stop))

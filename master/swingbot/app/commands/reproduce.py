@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
 from swingbot.core.reproduce import boot_ids, members
 from swingbot_jobs.terminal import say_json
@@ -35,9 +35,7 @@ from swingbot_jobs.terminal import say_json
     is_flag=True,
     help="Write an incomplete kit; README lists what is missing.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def reproduce(
     session: CommandContext,
     id_: str,

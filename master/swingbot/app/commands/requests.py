@@ -13,11 +13,10 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
-    as_json,
-    guarded,
-    pass_session,
     read_jobs,
     read_overrides,
+    with_session,
+    with_session_json,
 )
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
@@ -75,9 +74,7 @@ exit_code_option = click.option(
 )
 @wait_option
 @exit_code_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def start(
     session: CommandContext,
     range_: str | None,
@@ -146,9 +143,7 @@ def start(
     help="Timeout in seconds (exit status 1).",
 )
 @exit_code_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def wait(
     session: CommandContext,
     id_: str | None,
@@ -179,8 +174,7 @@ def wait(
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@pass_session
-@guarded
+@with_session
 def cancel(session: CommandContext, id_: str) -> None:
     """Cancel a comparison, experiment or bisection and stop work needed only by it.
 

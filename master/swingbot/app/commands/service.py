@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import settings_page, text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session, with_session_json
 from swingbot.app.database import owner_url
 from swingbot.app.settings import GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
@@ -28,8 +28,7 @@ from swingbot_jobs.terminal import say_json
 @click.option(
     "--port", type=click.IntRange(1, 65000), help="First of four consecutive ports (web.port)."
 )
-@pass_session
-@guarded
+@with_session
 def up(session: CommandContext, state: Path | None, port: int | None) -> None:
     """Run the whole service in the foreground; Ctrl-C stops it.
 
@@ -45,8 +44,7 @@ def up(session: CommandContext, state: Path | None, port: int | None) -> None:
 
 
 @click.command()
-@pass_session
-@guarded
+@with_session
 def loop(session: CommandContext) -> None:
     """Run only the loop that decides what to measure, for use by a process manager."""
     from swingbot.app.loop import run
@@ -57,8 +55,7 @@ def loop(session: CommandContext) -> None:
 
 
 @click.command()
-@pass_session
-@guarded
+@with_session
 def web(session: CommandContext) -> None:
     """Run only the web pages, API and artifact store."""
     from swingbot.app.web import serve
@@ -82,8 +79,7 @@ Example, in a private container network:
     type=click.IntRange(1, 65535),
     help="Port (default: the port to which the loop sends mail).",
 )
-@pass_session
-@guarded
+@with_session
 def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
     """Run the local mail server.
 
@@ -100,8 +96,7 @@ def db() -> None:
 
 
 @db.command()
-@pass_session
-@guarded
+@with_session
 def upgrade(session: CommandContext) -> None:
     """Upgrade the schemas of swingbot and Buildbot, as the user of db.owner_url. Safe to repeat."""
     from swingbot.app import master
@@ -123,9 +118,7 @@ def upgrade(session: CommandContext) -> None:
     metavar="[SECTION]...",
 )
 @click.option("--reference", is_flag=True, help="Print docs/settings.md (defaults and examples).")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def settings_(
     session: CommandContext, sections: tuple[str, ...], reference: bool, json_: bool
 ) -> None:
@@ -175,8 +168,7 @@ def settings_(
 
 
 @click.command("describe")
-@pass_session
-@guarded
+@with_session
 def describe_(session: CommandContext) -> None:
     """Print Buildbot's configuration as YAML: builders, schedulers, workers, locks, testboxes."""
     from swingbot.app.describe import describe

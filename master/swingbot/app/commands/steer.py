@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ import click
 
 from swingbot.app import limits
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, person, with_session, with_session_json
 from swingbot.core.bisect.tell import explain_text, journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
@@ -27,24 +25,13 @@ why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the
 undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
 
 
-def person() -> str:
-    """Name of the user: SWINGBOT_USER, or the login name."""
-    try:
-        name = os.environ.get("SWINGBOT_USER") or getpass.getuser()
-    except (KeyError, OSError):
-        name = f"uid {os.getuid()}"
-    return "".join(c for c in name if c.isprintable())[:80] or "unknown"
-
-
 def _number(id_: str) -> int:
     return ids.read(id_, "bisection")[1]
 
 
 @click.command("log")
 @click.argument("id_", metavar="ID")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def log_(session: CommandContext, id_: str, json_: bool) -> None:
     """Print the input and the decision of every step of a bisection.
 
@@ -62,9 +49,7 @@ def log_(session: CommandContext, id_: str, json_: bool) -> None:
 
 @click.command()
 @click.argument("what", metavar="FILE|ID")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def replay(session: CommandContext, what: str, json_: bool) -> None:
     """Replay a log and check that every decision is the same.
 
@@ -149,8 +134,7 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
 @click.argument("commits", nargs=-1, required=True, metavar="COMMIT|A..B...")
 @why_option
 @undo_option
-@pass_session
-@guarded
+@with_session
 def skip(
     session: CommandContext, id_: str, commits: tuple[str, ...], why: str | None, undo: bool
 ) -> None:
@@ -188,8 +172,7 @@ def skip(
     help="Factor on the prior probability; below 1: less likely; 1: undo a hint.",
 )
 @why_option
-@pass_session
-@guarded
+@with_session
 def hint(
     session: CommandContext, id_: str, commits: tuple[str, ...], factor: float, why: str | None
 ) -> None:
@@ -223,8 +206,7 @@ def hint(
     "--boots", type=int, required=True, metavar="N", help="Number of additional boots allowed."
 )
 @why_option
-@pass_session
-@guarded
+@with_session
 def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> None:
     """Resume a bisection that ended without an answer. All observations still count.
 
@@ -247,9 +229,7 @@ def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> No
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def explain(session: CommandContext, id_: str, json_: bool) -> None:
     """Explain the current suspects and why, the next step, and what would change the result.
 
@@ -283,8 +263,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
     type=click.IntRange(48, 500),
     help="Width in columns (default: width of the terminal).",
 )
-@pass_session
-@guarded
+@with_session
 def visualize(
     session: CommandContext, id_: str, ascii_: bool, everything: bool, width: int | None
 ) -> None:

@@ -11,10 +11,9 @@ import click
 from swingbot.app.commands.context import (
     CommandContext,
     as_json,
-    guarded,
-    pass_session,
     read_jobs,
     read_overrides,
+    with_session,
 )
 from swingbot.app.commands.cost import confirm, cost_lines
 from swingbot.app.commands.requests import (
@@ -94,8 +93,7 @@ def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.C
         help="Read the request from a YAML file; options add to it.",
     )
     @_queueing
-    @pass_session
-    @guarded
+    @with_session
     def verb(session: CommandContext, /, **given: Any) -> None:
         own = in_order(click.get_current_context().meta["order"], given)
         file = read_file(given["file"]) if given["file"] is not None else Options()
@@ -236,8 +234,7 @@ def plan_lines(planned: TablePlan) -> list[str]:
 @click.argument("id_", metavar="ID")
 @_options("boots", "head", "variant", "series", "trusted")
 @_queueing
-@pass_session
-@guarded
+@with_session
 def extend(session: CommandContext, /, **given: Any) -> None:
     """Boot each row of a table BOOTS more times and evaluate it again.
 

@@ -8,7 +8,7 @@ import click
 
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.core.text.numbers import duration
@@ -32,9 +32,7 @@ def testbox() -> None:
 
 
 @testbox.command("list")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(session: CommandContext, json_: bool) -> None:
     """List all testboxes with their state and problems."""
     with session.reading() as conn:
@@ -57,9 +55,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 
 @testbox.command()
 @click.argument("name")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, name: str, json_: bool) -> None:
     """Show a testbox and its noise.
 
@@ -165,9 +161,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 @testbox.command()
 @click.argument("name")
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
     """Quarantine a testbox whose results cannot be trusted.
 
@@ -185,9 +179,7 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 @testbox.command()
 @click.argument("name")
 @reason_option
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
     """Drain a testbox. Running boots finish; no new ones start until `resume`."""
     set_testboxes.drain(session.lab.transaction, name, reason)
@@ -206,9 +198,7 @@ def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
 @click.option(
     "--here", is_flag=True, help="Check from this host even if another host drives the testbox."
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
     """Check the configuration of a testbox.
 
@@ -232,9 +222,7 @@ def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
 
 @testbox.command()
 @click.argument("name")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def resume(session: CommandContext, name: str, json_: bool) -> None:
     """Return a testbox to service. Earlier boots of its anchor no longer serve as reference."""
     set_testboxes.resume(session.lab.transaction, name)

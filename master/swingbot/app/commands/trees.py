@@ -10,13 +10,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import (
-    CommandContext,
-    as_json,
-    guarded,
-    pass_session,
-    read_jobs,
-)
+from swingbot.app.commands.context import CommandContext, read_jobs, with_session, with_session_json
 from swingbot.core.plan.branch_patches import tally
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import (
@@ -88,9 +82,7 @@ def tree() -> None:
     help="Trust in the code of the tree; required for a URL (default for a path: trusted); see"
     " docs/walls.md.",
 )
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def add(
     session: CommandContext,
     name: str,
@@ -173,9 +165,7 @@ def _with_trust() -> str:
 
 
 @tree.command("list")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def list_(session: CommandContext, json_: bool) -> None:
     """List watched trees and their problems."""
     with session.reading() as conn:
@@ -205,9 +195,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 @tree.command()
 @click.argument("name")
 @click.option("--all", "all_", is_flag=True, help="Include unchanged patches.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
     """Show the patches of a branch and their effects.
 
@@ -269,9 +257,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.option("--metric", help="Show only this metric.")
 @click.option("--testbox", help="Show only this testbox.")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def history(
     session: CommandContext, name: str, metric: str | None, testbox: str | None, json_: bool
 ) -> None:
@@ -316,9 +302,7 @@ def history(
 
 @tree.command()
 @click.argument("name")
-@as_json
-@pass_session
-@guarded
+@with_session_json
 def poll(session: CommandContext, name: str, json_: bool) -> None:
     """Poll a branch now. Otherwise it is polled every `watch.poll_seconds`."""
     problem = poll_tree(
@@ -336,8 +320,7 @@ def poll(session: CommandContext, name: str, json_: bool) -> None:
 
 @tree.command()
 @click.argument("name")
-@pass_session
-@guarded
+@with_session
 def remove(session: CommandContext, name: str) -> None:
     """Stop watching a tree. Its results are kept; running work continues."""
     watched = known_tree(session.lab.transaction, name)

@@ -178,13 +178,6 @@ def folded(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "aliases": tuple(names.get(key_of(row), ()))} for row in shown]
 
 
-def aliases_of(row: ComparisonRow, rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
-    """Return the other metrics of the part that repeat the number of `row`."""
-    return tuple(
-        other.metric for other in rows if other.alias_of is not None and other.original == row.key
-    )
-
-
 def row_of(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:
     """Return the row for a testbox, unit job and metric; None if there is none."""
     return next((row for row in rows if row.key == key), None)

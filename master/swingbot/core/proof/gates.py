@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from swingbot.core.model.statuses import GateStatus
+from swingbot.core.text.numbers import duration
 
 # Name and question of each gate, in the order of the mail.
 GATES: Final[Mapping[str, str]] = {
@@ -155,16 +156,9 @@ def within_budget(foreseen: Mapping[str, float], budget_seconds: float) -> dict[
     for gate in [name for name in MEASURED if name in foreseen] if budget_seconds > 0 else []:
         if foreseen[gate] > remaining:
             out[gate] = (
-                f"would take about {spoken(foreseen[gate])}, and {spoken(remaining)} of"
+                f"would take about {duration(foreseen[gate])}, and {duration(remaining)} of"
                 " proof.budget_minutes are left"
             )
         else:
             remaining -= foreseen[gate]
     return out
-
-
-def spoken(seconds: float) -> str:
-    """Format a duration: `50 s`, `12 min`, `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -162,5 +162,6 @@ def duration(seconds: float | None, none: str = "unknown") -> str:
     total = round(seconds)
     for unit, length, smaller, part in _UNITS:
         if total >= length:
-            return f"{total // length} {unit} {total % length // part} {smaller}"
+            rest = total % length // part
+            return f"{total // length} {unit}" + (f" {rest} {smaller}" if rest else "")
     return f"{total} s"

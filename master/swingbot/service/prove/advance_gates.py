@@ -25,11 +25,11 @@ from swingbot.core.proof.gates import (
     GateRow,
     decided,
     doubted,
-    spoken,
     within_budget,
 )
 from swingbot.core.proof.share import Effect, effect_of, gate_result, keeps
 from swingbot.core.stats.compare import compare
+from swingbot.core.text.numbers import duration
 from swingbot.core.thresholds import (
     GATE_BOOTS,
     GATE_BOOTS_REPEATABLE,
@@ -352,7 +352,7 @@ def _judged(
         )
         return GateResult(
             status="not run",
-            reason=f"not completed after {spoken(settings.proof_deadline_seconds)}",
+            reason=f"not completed after {duration(settings.proof_deadline_seconds)}",
         )
     if comparison.status != "done":
         return GateResult(

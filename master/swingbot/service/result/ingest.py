@@ -76,15 +76,6 @@ def _ingest(
         tx.orders.set_state(order.id, "done")
 
 
-def _image_is_there(outcome: Mapping[str, Any]) -> bool:
-    """Return whether the image with the claimed hash was uploaded."""
-    claimed, sent = (
-        outcome["kernel_build"].get("image_sha256"),
-        outcome["files"].get("bzImage", {}).get("sha256"),
-    )
-    return bool(outcome["status"] != "built" or claimed == sent)
-
-
 def _ingest_boot(
     tools: Tools,
     catalogue: Catalogue,
