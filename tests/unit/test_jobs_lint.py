@@ -151,7 +151,7 @@ def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
     assert lines[2].startswith(
         "    hackbench, 1 run after 1 warm-up, 1 with vmstat; governor is performance: datasize=100"
     )
-    assert lines[3] == "1 unit job on vm-icount, 3 runs per boot, about 4 min"
+    assert lines[3] == "1 unit job on vm-icount, 3 runs per boot, about 3 min 52 s"
 
 
 def test_expand_refuses_an_unknown_testbox_and_a_wrong_job_in_one_sentence(tmp_path: Path) -> None:

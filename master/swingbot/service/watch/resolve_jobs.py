@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.proof.gates import spoken
-from swingbot.core.text.numbers import count
+from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
@@ -135,6 +134,6 @@ def refuse_long(testboxes: KnownTestboxes, name: str, unit_jobs: Sequence[UnitJo
     if seconds > testboxes.boot_ceiling:
         raise RequestError(
             f"a boot of {name} with {count(len(unit_jobs), 'unit job')} takes about"
-            f" {spoken(seconds)}, and at most {spoken(testboxes.boot_ceiling)} are allowed"
+            f" {duration(seconds)}, and at most {duration(testboxes.boot_ceiling)} are allowed"
             " (boot.deadline_seconds); request fewer unit jobs or runs"
         )
