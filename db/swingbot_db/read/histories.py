@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.core.stats.findings import BisectedStep, Findings, with_bisected
 from swingbot_jobs import codec
 
 from .rows import Row, rows, shown
+
+if TYPE_CHECKING:  # the functions import it: it takes numpy, which few verbs need
+    from swingbot.core.stats.findings import BisectedStep
 
 _OF: Final = """SELECT h.testbox, h.unit_job, h.metric, h.upto, h.findings FROM tree_history h
 WHERE h.tree = :tree ORDER BY h.metric, h.testbox, h.unit_job"""
@@ -30,7 +32,7 @@ WHERE b.tree = :tree AND b.status = 'culprit' AND b.conclusion->>'change_pct' IS
 ORDER BY b.id
 """
 Key = tuple[str, str, str]
-Bisected = Mapping[Key, list[tuple[frozenset[str], BisectedStep]]]
+Bisected = Mapping[Key, list[tuple[frozenset[str], "BisectedStep"]]]
 
 
 def histories(conn: sa.Connection, tree: int) -> list[Row]:
@@ -53,6 +55,8 @@ def histories(conn: sa.Connection, tree: int) -> list[Row]:
 def bisected_steps(conn: sa.Connection, tree: int) -> Bisected:
     """Culprits of finished bisections by testbox, unit job and metric, in the form of
     `with_bisected`."""
+    from swingbot.core.stats.findings import BisectedStep
+
     found: dict[Key, list[tuple[frozenset[str], BisectedStep]]] = {}
     for row in rows(conn, _BISECTED, tree=tree):
         step = BisectedStep(
@@ -71,6 +75,8 @@ def _overruled(
     stored: Mapping[str, Any], known: list[tuple[frozenset[str], BisectedStep]]
 ) -> Mapping[str, Any]:
     """Return stored findings with their bisections; those of a different version as they are."""
+    from swingbot.core.stats.findings import Findings, with_bisected
+
     try:
         findings = codec.typed(Findings, stored, ignore_unknown=True)
         commits = {int(at): tip["commit"] for at, tip in stored["tips"].items()}
