@@ -51,6 +51,54 @@ def test_what_follows_from_the_kernel_may_differ(change: dict[str, object]) -> N
     assert both({}, change) == (None, None)
 
 
+DISKS = "nvme0n1: Samsung SSD 970, sda: ST4000NM, sdb: ST4000NM"
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        (
+            {"disk_model": DISKS},
+            {"disk_model": "sda: Samsung SSD 970, sdb: ST4000NM, sdc: ST4000NM"},
+        ),
+        ({"disk_scheduler": "sda: none, sdb: bfq"}, {"disk_scheduler": "sda: bfq, sdb: none"}),
+        ({"nic_speed": "eth0: 1000, eth1: -1"}, {"nic_speed": "eth0: -1, eth1: 1000"}),
+        ({"nic_speed": "eth0: 1000"}, {"nic_speed": "eth0: 25000"}),  # the job uses no network
+        (
+            {"server.nic_speed": "eth0: 1000, eth1: -1", "nic_driver": "a: e1000"},
+            {"server.nic_speed": "eth1: 1000", "nic_driver": "b: e1000, c: e1000"},
+        ),
+    ],
+)
+def test_names_and_order_of_devices_and_links_that_are_not_used_say_nothing(
+    base: dict[str, object], head: dict[str, object]
+) -> None:
+    assert both(base, head) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "words"),
+    [
+        (
+            {"disk_model": DISKS},
+            {"disk_model": DISKS.replace("sda", "x").removesuffix("NM")},
+            "ST4000",
+        ),
+        ({"disk_model": DISKS}, {"disk_model": DISKS.partition(", sdb")[0]}, "disk_model differs"),
+        (
+            {"nic_speed": "eth0: 1000", "server.nic_speed": "eth0: 1000"},
+            {"nic_speed": "eth0: 1000", "server.nic_speed": "eth3: 100"},
+            "nic_speed of the server differs: 1000 in base, 100 in head",
+        ),
+    ],
+)
+def test_another_device_blocks(
+    base: dict[str, object], head: dict[str, object], words: str
+) -> None:
+    objection, _ = both(base, head)
+    assert objection is not None and words in objection
+
+
 def test_the_perturbation_of_a_boot_is_no_difference_of_the_command_line() -> None:
     assert both({}, {"cmdline": "BOOT_IMAGE=b console=ttyS0 panic=-1 swingbot.delay_us=7"}) == (
         None,

@@ -54,6 +54,9 @@ _DECIDES: Final = {
 }
 # Words that swingbot sets for each boot (perturbation, token) or that the boot loader adds (image)
 _OF_THE_BOOT: Final = re.compile(r"^(swingbot[.=]|BOOT_IMAGE=|initrd=)")
+# Facts of network devices matter to a job that talks to another machine.
+_OF_NETWORK: Final = "nic_"
+_DEVICE: Final = re.compile(r"(?:^|, )[A-Za-z0-9_.@-]+: ")  # the name of each device of a fact
 _SHOWN: Final = 60
 
 
@@ -120,6 +123,8 @@ def differences(
         for name in facts
         if not name.endswith(END)
     }
+    if not any(name.startswith(OF_SERVER) for name in names):
+        names = {name for name in names if not name.startswith(_OF_NETWORK)}
     ours = _same_guest((*base.values(), *head.values()))
     differing = [
         difference
@@ -263,10 +268,21 @@ def _words(name: str, base: Sequence[str], head: Sequence[str]) -> str:
 
 
 def _plain(name: str, value: Any) -> str:
+    """Return the value without what two boots of one machine may name or order otherwise.
+
+    The kernel names disks and links in the order in which it finds them. A link that is down has
+    the speed -1 or none; more links of a kind say nothing.
+    """
     text = str(value).strip()
+    bare, fact = name.removeprefix(OF_SERVER), fact_of(name)
+    if fact is not None and fact.group == "devices":
+        devices = _DEVICE.split(text)[1:] or [text]
+        if bare.startswith(_OF_NETWORK):
+            devices = list({device for device in devices if device != "-1"})
+        return ", ".join(sorted(devices))
     return (
         " ".join(word for word in text.split() if not _OF_THE_BOOT.match(word))
-        if name.removeprefix(OF_SERVER) == "cmdline"
+        if bare == "cmdline"
         else text
     )
 
