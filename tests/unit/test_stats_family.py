@@ -256,6 +256,17 @@ def test_a_patch_that_costs_and_one_that_recovers_it_are_marked() -> None:
     assert (marks[0].row.margin_pct or math.inf) < 1
 
 
+def test_a_small_rest_of_a_change_is_said() -> None:
+    """The rest is below the minimum effect, so the row is the same; its boots never meet."""
+    arms = an_experiment([0, 0, -0.09, -0.09, -0.0073, -0.0073], 10, sd=0.002)
+    (mark,) = recoveries(arms, chain(6), compare_family(arms, chain(6), HIGHER), HIGHER)
+    assert mark.shown
+    assert mark.part == pytest.approx(0.92, abs=0.04)
+    arms = an_experiment([0, 0, -0.09, -0.09, 0, 0], 10, sd=0.002)
+    (mark,) = recoveries(arms, chain(6), compare_family(arms, chain(6), HIGHER), HIGHER)
+    assert (mark.shown, mark.part) == (True, None)
+
+
 def test_nested_recoveries_find_their_own_partner() -> None:
     arms = an_experiment([0, -0.2, -0.3, -0.2, 0], 10, sd=0.002)
     rows = compare_family(arms, chain(5), HIGHER)

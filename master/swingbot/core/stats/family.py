@@ -175,6 +175,7 @@ class Recovery:
     back: int
     shown: bool  # True: no change above the minimum effect remains; False: less than half remains
     row: ComparisonRow  # from before the change to after its recovery
+    part: float | None = None  # share of the change that is reverted, where a rest is shown
 
 
 def recoveries(
@@ -211,8 +212,24 @@ def _taken_back(i: int, table: FamilyTable, rows: Sequence[ComparisonRow]) -> Re
             table.arms[before], table.arms[after], table.rule_of((i, j), (before, after))
         )
         if rest.verdict == "same" or _may_be_gone(rows[i], rest, table.rule.alpha):
-            return Recovery(change=i, back=j, shown=rest.verdict == "same", row=rest)
+            return Recovery(
+                change=i,
+                back=j,
+                shown=rest.verdict == "same",
+                row=rest,
+                part=_part(rows[i], rest, table.rule.alpha),
+            )
     return None
+
+
+def _part(change: ComparisonRow, left: ComparisonRow, alpha: float) -> float | None:
+    """Return the share of a change that is reverted; None if nothing of it is shown to be left.
+
+    A rest below the minimum effect is "same", and still a rest.
+    """
+    if not change.effect or left.effect is None or left.p is None or left.p >= alpha:
+        return None
+    return 1.0 - left.effect / change.effect
 
 
 def _opposite(one: ComparisonRow, other: ComparisonRow) -> bool:

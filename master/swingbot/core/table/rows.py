@@ -283,7 +283,13 @@ def _with_recoveries(
     marked = list(rows)
     for recovery in recoveries(*family, rows, rule):
         change, back = (arms[pairs[i][1]].name for i in (recovery.change, recovery.back))
-        extent = "all of it" if recovery.shown else "as far as can be resolved"
+        extent = (
+            f"{100 * recovery.part:.0f} % of it"
+            if recovery.part is not None
+            else "all of it"
+            if recovery.shown
+            else "as far as can be resolved"
+        )
         for i, words in (
             (recovery.change, f"{back} reverts it"),
             (recovery.back, f"reverts {change}, {extent}"),
