@@ -10,11 +10,11 @@ import yaml
 from swingbot.app.commands.table_kernels import rows_of
 from swingbot.app.commands.table_options import Options, read_file
 from swingbot.core.patchset.model import SeriesPatch
+from tests.builds.test_demo_series import mm  # noqa: F401
 from tests.demo import tree
 from tests.demo.demo import DemoError
 from tests.demo.experiment import EXPERIMENTS, experiment_file
 from tests.lab.test_compilers import KERNELS
-from tests.unit.test_demo_series import mm  # noqa: F401
 
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 JOBS = EXPERIMENTS.parent
