@@ -280,8 +280,8 @@ def parts(
 
 
 def test_a_boot_longer_than_the_lab_allows_is_refused_when_it_is_requested() -> None:
-    box = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
-    short = KnownTestboxes(present={"box": box}, boot_ceiling=600.0)
+    testbox = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
+    short = KnownTestboxes(present={"box": testbox}, boot_ceiling=600.0)
     files = [JobFile(name="n.yaml", text="netperf:\n  test: TCP_STREAM\n  runtime: 900\n")]
     with pytest.raises(RequestError, match="a boot of box with 1 unit job takes about 15 min"):
         check_parts(PROGRAMS, short, files, ["box"], {}, "trusted")

@@ -134,7 +134,9 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
         order = orders[attempt.order_id]
-        limit = GRACE + attempt_seconds(order.kind, _deadline(lab, tx.specs, order))
+        limit = GRACE + attempt_seconds(
+            order.kind, _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, order)
+        )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(
@@ -152,10 +154,12 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
             tx.dispatches.add(order.id, attempt.id, attempt.number, dispatch, builder_of(order))
 
 
-def _deadline(lab: Lab, specs: Specs, order: Order) -> float:
+def _deadline(
+    testboxes: KnownTestboxes, settings: LabSettings, specs: Specs, order: Order
+) -> float:
     if order.testbox is None or order.spec is None:
-        return lab.settings.deadline_build
-    testbox = lab.catalogue.testboxes.known(order.testbox)
+        return settings.deadline_build
+    testbox = testboxes.known(order.testbox)
     return boot_limit(testbox, specs.get(order.spec))
 
 
