@@ -146,6 +146,16 @@ class Table:
 
         return printed(self.conn, id_, form, opened)
 
+    def csv(self, id_: str, metric: str = OPS) -> list[dict[str, str]]:
+        """The rows of a metric."""
+        found = csv.DictReader(io.StringIO(self.printed(id_, "csv")))
+        return [row for row in found if row["metric"] == metric]
+
+
+def percent(row: Mapping[str, str]) -> str:
+    """The change as mails print it; "" for a reference."""
+    return f"{float(row['change_pct']):+.1f}%" if row["change_pct"] else ""
+
 
 def around(level: float, stderr_pct: float = 0.05, boots: int = 4) -> list[float]:
     """Boots whose mean is `level`, with this standard error of the mean."""
@@ -202,11 +212,15 @@ def test_all_machines_are_one_table(
                 if cell
             ]
             assert row == [*kernel.split(), *cells], form
-    rows = list(csv.DictReader(io.StringIO(table.printed(id_, "csv"))))
-    assert {(row["testbox"], row["kernel"], round(float(row["mean"]))) for row in rows} == {
-        (testbox, kernel, level)
+    assert {
+        (row["testbox"], row["kernel"]): (round(float(row["mean"])), percent(row))
+        for row in table.csv(id_, metric)
+    } == {
+        (testbox, kernel): (level, change or "")
         for testbox, measured in facts["levels"].items()
-        for kernel, level in zip(facts["kernels"], measured, strict=True)
+        for kernel, level, change in zip(
+            facts["kernels"], measured, facts["printed"][testbox], strict=True
+        )
     }
 
 
@@ -242,6 +256,10 @@ def test_contention_and_free_blocks_stand_beside_the_levels(conn: sa.Connection)
                 assert ["Node", f"{node},", "zone", kind, *map(str, blocks)] in [
                     one.split() for one in text.splitlines()
                 ]
+    rows = table.csv(id_)
+    assert [round(float(row["mean"])) for row in rows] == facts["levels"]
+    assert [percent(row) for row in rows] == [change or "" for change in facts["printed"]]
+    assert [float(row["spin % of samples"]) for row in rows] == facts["contention_pct"]
 
 
 def test_each_compiler_has_its_own_base(conn: sa.Connection) -> None:
@@ -270,6 +288,19 @@ def test_each_compiler_has_its_own_base(conn: sa.Connection) -> None:
                 share = str(facts["lock_pct"][testbox])
                 assert any({"base", str(base), share} <= set(row) for row in rows)
                 assert any({"head", str(head), change, share} <= set(row) for row in rows)
+    cells = {
+        (row["testbox"], row["kernel"]): (round(float(row["mean"])), percent(row))
+        for row in table.csv(id_)
+        if float(row["spin % of samples"]) == facts["lock_pct"][row["testbox"]]
+    }
+    assert cells == {
+        (testbox, f"{compiler} {kernel}"): (level, change if kernel == "head" else "")
+        for testbox, measured in facts["levels"].items()
+        for compiler, sides, change in zip(
+            facts["names"], measured, facts["printed"][testbox], strict=True
+        )
+        for kernel, level in zip(("base", "head"), sides, strict=True)
+    }
 
 
 def a_record(compiler: str, text: int, own: int, symbols: Mapping[str, int]) -> bytes:
@@ -319,6 +350,11 @@ def test_sizes_of_objects_and_symbols_are_those_of_size_and_bloat_o_meter(
         for function, old, new, delta in facts["bloat"]:
             shown = [str(size) if size else "-" for size in (old, new)]
             assert [function, *shown, delta] in lines, function
+    assert [(row["kernel"], round(float(row["text"]))) for row in table.csv(id_)] == [
+        (f"{compiler} {kernel}", vmlinux)
+        for compiler, vmlinux in zip(facts["names"], facts["vmlinux"], strict=True)
+        for kernel in ("base", "head")
+    ]
 
 
 def test_counters_of_perf_stat_are_printed_as_perf_prints_them(conn: sa.Connection) -> None:
@@ -351,6 +387,12 @@ def test_counters_of_perf_stat_are_printed_as_perf_prints_them(conn: sa.Connecti
             shown = next(line for line in lines[row:] if "+-" in line)
             assert f"( +-{stderr_pct:6.2f}% )" in shown, event
             assert not derived or _derived(lines[row]) == derived.split(), event
+    for side, rows in enumerate((facts["before"], facts["after"])):
+        for event, value, stderr_pct, _ in rows:
+            cell = table.csv(id_, f"perf-stat.{event}")[side]
+            mean, stddev = float(cell["mean"]), float(cell["stddev"])
+            assert mean == pytest.approx(value), event
+            assert 100 * stddev / math.sqrt(32) / mean == pytest.approx(stderr_pct), event
 
 
 def _derived(line: str) -> list[str]:
