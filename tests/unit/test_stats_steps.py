@@ -114,6 +114,22 @@ def test_a_change_of_spread_without_a_change_of_level_is_found() -> None:
     assert look(history(9, 100)).spread is None
 
 
+@pytest.mark.parametrize("shift", [0.0, -0.3])
+def test_noise_that_becomes_many_times_larger_is_one_finding_beside_a_step(shift: float) -> None:
+    quiet, loud = history(20, 30, sd=0.001), history(21, 40, steps={0: shift}, sd=0.05)
+    found = look(quiet + loud)
+    assert found.spread is not None
+    assert found.spread.at == pytest.approx(30, abs=2)
+    assert found.spread.times > 20
+    assert places(found) == ([30] if shift else [])
+    for change in found.changes:
+        assert change.first <= 30 <= change.last
+        assert change.pct == pytest.approx(100 * math.expm1(shift), abs=2.5)
+    back = look(loud[::-1] + quiet)
+    assert back.spread is not None and back.spread.times < 0.05
+    assert len(back.changes) == (1 if shift else 0)
+
+
 def test_two_modes_are_found_and_gaussian_points_have_one() -> None:
     rng = np.random.default_rng(10)
     values = [v * (0.9 if rng.random() < 0.3 else 1.0) for v in history(11)]

@@ -187,6 +187,10 @@ CANDIDATE_P: Final = 0.2
 # points make steps.
 STEP_FEWEST: Final = 2
 STEP_FEWEST_INSIDE: Final = 3
+# Times by which the differences of neighbours must change for the parts of a history to be analysed
+# one by one. Smaller: both parts of a quiet history lose power; larger: steps are found in what is
+# noise after the change.
+LOUDER_TIMES: Final = 4.0
 # P of creep and of a change of spread between steps. Larger: false findings in every long history.
 HISTORY_TREND_P: Final = 0.001
 # Points of Schwarz's criterion by which a line must beat the detected steps: 6 are e^3 to 1.

@@ -17,6 +17,7 @@ from scipy.special import fdtrc, stdtr
 
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
+from swingbot.core.stats.louder import louder, step_between
 from swingbot.core.stats.steps import (
     LevelStep,
     StepNoise,
@@ -143,13 +144,18 @@ def look(
     edges = found.edges if found is not None else [0, len(values)]
     if found is not None:  # steps are changes of the level within the modes
         scaled = _without_modes(scaled, found)
+    loud = louder(scaled) if found is None else None
+    if loud is not None:
+        edges = [0, loud.at, len(values)]
     steps = _steps(scaled, edges)
+    if loud is not None:
+        steps = _with_step_at(scaled, steps, loud.at)
     noise = noise_without_wild(scaled, _cuts(edges, steps))
     creep = _creep(scaled, steps, noise) if len(edges) == 2 else None
     if creep is not None:
         steps = []
     cuts = _cuts(edges, steps)
-    candidate = candidate_step(scaled, steps) if creep is None and found is None else None
+    candidate = candidate_step(scaled, steps) if creep is None and len(edges) == 2 else None
     anchor = look(anchors) if anchors is not None else None
     residuals = _about_levels(scaled, cuts, creep)
     return Findings(
@@ -160,7 +166,7 @@ def look(
         alike=noise.alike,
         candidate=_change(candidate, scale, anchor) if candidate is not None else None,
         creep=creep,
-        spread=_spread(residuals, noise),
+        spread=loud or _spread(residuals, noise),
         boots_spread=_boots_spread(spreads),
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
         mode_changes=_mode_changes(values, found) if found is not None else (),
@@ -246,6 +252,16 @@ def _steps(values: Array, edges: Sequence[int]) -> list[LevelStep]:
             places = {name: begin + getattr(step, name) for name in ("at", "first", "last")}
             steps.append(replace(step, **places))
     return steps
+
+
+def _with_step_at(values: Array, steps: list[LevelStep], at: int) -> list[LevelStep]:
+    """Add the step where the noise changes, if the levels on both sides differ."""
+    before = [step for step in steps if step.at < at]
+    after = steps[len(before) :]
+    begin = before[-1].last if before else 0
+    end = after[0].first if after else len(values)
+    between = step_between(values, begin, at, end)
+    return [*before, *([between] if between else []), *after]
 
 
 def _cuts(edges: Sequence[int], steps: Sequence[LevelStep]) -> list[int]:

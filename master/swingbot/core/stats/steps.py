@@ -145,8 +145,8 @@ def _split(values: Array) -> list[int]:
                 continue
             before = noise_about(values, together)
             # The step itself looks like autocorrelation, which hides a short new level.
-            for noise in (before, replace(before, alike=0.0)):
-                at = _scan(values, stretch, noise).at
+            noises = before, replace(before, alike=0.0)
+            for at in {_scan(values, stretch, noise).at for noise in noises}:
                 scan = _scan(values, stretch, noise_about(values, sorted([*together, at])))
                 places.append((scan.p, scan.at))
         if not places:
@@ -357,6 +357,11 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
     alike = min(max(one, slow, 0.0), _MOST_ALIKE)
     df = HISTORY_EFFICIENCY * n * (1.0 - alike) / (1.0 + alike) - pieces
     return StepNoise(sd=sd * math.sqrt(n / max(n - pieces, 1)), alike=alike, df=max(df, 3.0))
+
+
+def noise_of_mean(n: int, noise: StepNoise) -> float:
+    """Return the variance of the mean of `n` neighbours."""
+    return noise.sd**2 * float(_of_mean(np.array([float(n)]), noise)[0])
 
 
 def _of_mean(n: Array, noise: StepNoise) -> Array:
