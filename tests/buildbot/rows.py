@@ -70,9 +70,9 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
     return add_attempt(lab, order, f"boot-{testbox}")
 
 
-def add_attempt(lab: Lab, order: int, builder: str) -> int:
+def add_attempt(lab: Lab, order: int, builder: str, number: int = 1) -> int:
     attempt = lab.sql(
-        "INSERT INTO attempt (order_id, number) VALUES (:o, 1) RETURNING id", o=order
+        "INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number
     )[0].id
     add_dispatch(lab, attempt, builder, 1)
     return int(attempt)

@@ -16,7 +16,7 @@ from swingbot.app.settings import BuildSection
 from swingbot_db import read
 from swingbot_worker.kbuild.probe_compilers import probe
 from tests.buildbot.lab import Lab, eventually
-from tests.buildbot.rows import add_build_order, attempt_row, dispatch_row
+from tests.buildbot.rows import add_attempt, add_build_order, attempt_row, dispatch_row
 
 OLD = "builder-old"
 
@@ -78,6 +78,19 @@ def test_a_kernel_is_built_by_a_worker_that_has_its_compiler(two: Lab) -> None:
             lambda: all(dispatch_row(two, one).state == "over" for one in attempts),
         )
         assert {worker_of(two, one) for one in attempts} == {OLD}
+
+
+def test_the_next_attempt_at_a_kernel_goes_to_another_worker(two: Lab) -> None:
+    with two.exchange():
+        two.start_all()
+        (first,) = add_builds(two, "gcc", 1)
+        eventually("it was tried", lambda: ended(two, [first]), 180)
+        eventually("it is over", lambda: dispatch_row(two, first).state == "over")
+        order = attempt_row(two, first).order_id
+        again = add_attempt(two, order, "kernel", 2)
+        eventually("it was tried again", lambda: ended(two, [again]), 180)
+        eventually("that is over", lambda: dispatch_row(two, again).state == "over")
+        assert {worker_of(two, one) for one in (first, again)} == {"builder", OLD}
 
 
 def test_a_kernel_waits_for_its_worker_and_others_pass_it(two: Lab) -> None:

@@ -306,7 +306,7 @@ def _progress(service: Service) -> str:
         if job["queued"]:
             continue
         where = "building" if job["kind"] == "build" else f"booting on {job.get('testbox')}"
-        parts.append(f"{where} {(job.get('commit') or '')[:12]}")
+        parts.append(f"{where} {(job.get('commit') or '')[:12]}{_slow()}")
     for c in status["tables"]:
         done = c["progress"]
         parts.append(
@@ -320,6 +320,12 @@ def _progress(service: Service) -> str:
             f" best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}"
         )
     return "; ".join(parts) or "waiting"
+
+
+def _slow() -> str:
+    """Why work takes longer than usual on this host; empty if it does not."""
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return f" (slow: load {load:.0f} on {processors} processors)" if load > 2 * processors else ""
 
 
 def _left(facts: Mapping[str, Any]) -> str:

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.model.records import Order, WorkerCompiler
-from swingbot.core.plan.kernel_queue import KernelQueue, may_build, refusal, workers_by_compiler
+from swingbot.core.plan.kernel_queue import (
+    KernelQueue,
+    may_build,
+    may_retry,
+    refusal,
+    workers_by_compiler,
+)
 from swingbot.core.plan.queue import AHEAD, choose
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.variants import in_layout
@@ -267,3 +273,11 @@ def test_another_layout_keeps_the_compiler(memory: MemoryLab) -> None:
             again.build_key
             != in_layout(memory.lab.catalogue.kconfigs, tx.trees, tx.variants, kernel, 1).build_key
         )
+
+
+def test_a_retry_goes_to_another_worker_if_there_is_one() -> None:
+    assert may_retry("a", (), ("a", "b"))
+    assert not may_retry("a", ("a",), ("a", "b"))
+    assert may_retry("b", ("a",), ("a", "b"))
+    assert may_retry("a", ("a",), ("a",))
+    assert may_retry("a", ("a", "b"), ("a", "b"))

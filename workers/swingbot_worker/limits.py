@@ -37,7 +37,7 @@ SYSTEM_MAP_BYTES: Final = 256 << 20
 # Bytes of a preprocessed vmlinux.lds, which has 0.1 MB.
 LINKER_SCRIPT_BYTES: Final = 4 << 20
 
-# --- Files that a build made: deleted unread, or refused ---
+# --- Files that a build made: deleted unread, or the build is retried ---
 
 # Bytes of a file, else it is no part of a kernel.
 KERNEL_FILE_BYTES: Final = 2_048 << 20
@@ -83,7 +83,7 @@ PROGRAM_SECONDS: Final = 600.0
 # Bytes of a binary.
 BINARY_BYTES: Final = 64 << 20
 
-# --- Boots: the boot is ended as flooding, or its results are not read ---
+# --- Boots: stopped and retried ---
 
 # Bytes of the console. A boot prints 13 kB, an oops some more.
 CONSOLE_BYTES: Final = 1 << 20

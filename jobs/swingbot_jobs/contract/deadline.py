@@ -15,6 +15,8 @@ from swingbot_jobs.contract.unit_job import UnitJob
 # A busy host may need so many times the time that a build needs alone. What a build may take is
 # counted in processor time (`build.deadline_seconds` for each job of make).
 BUSY: Final = 10.0
+# The same for an untrusted kernel, whose makefile can hide its processor time.
+UNTRUSTED_BUSY: Final = 3.0
 # Factor by which a shared host may slow a boot down.
 PATIENCE: Final = 3.0
 # Guest seconds of a run of unknown duration.

@@ -274,8 +274,7 @@ class BuildSection:
     )
     deadline_seconds: int = _key(
         3600,
-        "processor time of a kernel build for each job of make, in seconds; a build that needs"
-        " more is stopped, which counts against no commit",
+        "processor time of a kernel build for each job of make, in seconds",
     )
 
 
@@ -283,8 +282,7 @@ class BuildSection:
 class BootSection:
     deadline_seconds: int = _key(
         43200,
-        "longest boot with its runs that may be requested, in seconds; it is stopped after three"
-        " times as long as it should take",
+        "longest boot with its runs that may be requested, in seconds",
     )
 
 

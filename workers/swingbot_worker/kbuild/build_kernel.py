@@ -11,7 +11,7 @@ from typing import Any
 
 from swingbot_jobs import kernel_diff
 from swingbot_jobs.contract.build_key import build_key
-from swingbot_jobs.contract.deadline import work_seconds
+from swingbot_jobs.contract.deadline import BUSY, UNTRUSTED_BUSY
 from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import InfraError, lease
 from swingbot_worker.digest import sha256
@@ -178,7 +178,7 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedB
         log=one.out / "build.log",
         jobs=one.site.make_jobs,
         ccache=toolchain.has_ccache(),
-        seconds=work_seconds("build", one.allowed),
+        seconds=(BUSY if one.spec.trust == "trusted" else UNTRUSTED_BUSY) * one.allowed,
         lock=lock,
         progress=progress,
         walled=_walled(one, tree, directory),

@@ -19,7 +19,7 @@ from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.adapters.buildbot.fleet import FleetWorker
 from swingbot.adapters.buildbot.store import in_thread
 from swingbot.core.model.records import WorkerCompiler
-from swingbot.core.plan.kernel_queue import may_build
+from swingbot.core.plan.kernel_queue import may_build, may_retry
 from swingbot.service.faults import in_a_line
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.compiler import (
@@ -31,6 +31,7 @@ from swingbot_jobs.contract.compiler import (
 
 PROPERTY: Final = "swingbot_compiler"  # property of a build request: the compiler of the kernel
 AGAIN_SECONDS: Final = 5.0
+REMEMBERED_ORDERS: Final = 1000
 TRIES: Final = 6  # to store an announcement while the database is unreachable
 
 
@@ -101,7 +102,11 @@ def _compilers_of(worker: str, text: object) -> list[Compiler]:
 
 
 def routing(begin: OpenTransaction) -> Callable[[Builder, Any, Any], defer.Deferred[bool]]:
-    """Return Buildbot's `canStartBuild` for the builder of kernels."""
+    """Return Buildbot's `canStartBuild` for the builder of kernels.
+
+    It remembers which worker tried which attempt of an order, so that a retry goes to another one.
+    """
+    tried: dict[str, dict[str, str]] = defaultdict(dict)  # order -> worker -> attempt
 
     @deferred
     async def can_start(builder: Builder, candidate: Any, request: Any) -> bool:
@@ -118,7 +123,20 @@ def routing(begin: OpenTransaction) -> Callable[[Builder, Any, Any], defer.Defer
                 AGAIN_SECONDS, builder.botmaster.maybeStartBuildsForBuilder, builder.name
             )
             return False
-        return may_build(announced, candidate.worker.workername, compiler)
+        order, attempt = (
+            str(request.properties.getProperty(name))
+            for name in ("swingbot_order", "swingbot_attempt")
+        )
+        attached = [one.worker.workername for one in builder.workers]
+        able = [name for name in attached if may_build(announced, name, compiler)]
+        earlier = {name for name, made in tried[order].items() if made != attempt}
+        worker = candidate.worker.workername
+        if worker not in able or not may_retry(worker, earlier, able):
+            return False
+        if len(tried) > REMEMBERED_ORDERS:
+            tried.clear()
+        tried[order][worker] = attempt
+        return True
 
     return can_start
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swingbot.core.model.records import Order, WorkerCompiler
@@ -24,6 +24,11 @@ def may_build(
         if any(one.name == compiler and one.problem is None for one in compilers)
     }
     return worker in having or not having
+
+
+def may_retry(worker: str, tried: Collection[str], able: Collection[str]) -> bool:
+    """Return False for a worker that `tried` an earlier attempt while another one is `able`."""
+    return worker not in tried or set(able) <= set(tried)
 
 
 def refusal(announced: Sequence[WorkerCompiler], compiler: str) -> str | None:
