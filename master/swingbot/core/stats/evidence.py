@@ -125,32 +125,15 @@ def _after(seen: Array, prior: PairPrior, gate: EvidenceThresholds) -> Decision:
     read = reading(seen[None, :], prior, gate)
     n, bf, mean = len(seen), math.exp(min(float(read["log_bf"][0]), 700.0)), float(seen.mean())
     evidence = f"Bayes factor {bf:.3g} for a change after {n} pair{'s' * (n > 1)}"
+    limit = f"the threshold is {wanted(prior, gate):g}"
+    answer: Answer = "more"
     if bool(read["accept"][0]):
-        return Decision(
-            answer="accept",
-            bf=bf,
-            pairs=n,
-            mean=mean,
-            reason=f"{evidence}; the threshold is {wanted(prior, gate):g}",
-        )
-    if bool(read["futile"][0]):
-        return Decision(
-            answer="reject",
-            bf=bf,
-            pairs=n,
-            mean=mean,
-            reason=f"{evidence}; a change that matters is unlikely",
-        )
-    if n >= gate.max_pairs:
-        return Decision(
-            answer="reject",
-            bf=bf,
-            pairs=n,
-            mean=mean,
-            reason=f"{evidence} of at most {gate.max_pairs}; the threshold is"
-            f" {wanted(prior, gate):g}",
-        )
-    return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=evidence)
+        answer, evidence = "accept", f"{evidence}; {limit}"
+    elif bool(read["futile"][0]):
+        answer, evidence = "reject", f"{evidence}; a change that matters is unlikely"
+    elif n >= gate.max_pairs:
+        answer, evidence = "reject", f"{evidence} of at most {gate.max_pairs}; {limit}"
+    return Decision(answer=answer, bf=bf, pairs=n, mean=mean, reason=evidence)
 
 
 def reading(seen: Array, prior: PairPrior, gate: EvidenceThresholds) -> dict[str, Any]:
