@@ -97,7 +97,6 @@ seeds: setup ## make seeds N=20 [PLANT=none]: run the demo with seeds 1..N, one 
 
 golden: setup ## regenerate the goldens; review the diff as the recipient would
 	@$(BIN)/python -m tests.golden.remake
-	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
 	@env -i $(BIN)/swingbot settings --reference >docs/settings.md
 
 conformance: setup ## make conformance LKP_SRC=DIR: compare with an lkp-tests checkout; needs Ruby

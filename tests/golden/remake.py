@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from swingbot.app import buildmaster
+from swingbot.app.settings import Settings
 from swingbot.core.mail.message import Mail
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.core.report.mails.first import mail
@@ -19,6 +21,8 @@ from tests.golden.compared import COMPARED, compared_text
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"
 ALERTS = REPORTS / "alert"
+_FACTS = ("tbox_group", "model", "nr_cpu", "memory_mb", "repeatable", "boot_seconds", "label")
+BUILDBOT = Path(__file__).parent / "describe" / "describe.yaml"
 
 
 def report_facts(document: Path) -> ReportFacts:
@@ -57,6 +61,17 @@ def alert_text(document: Path) -> str:
     )
 
 
+def buildbot_text() -> str:
+    """Builders with their workers and deadlines, and the facts of the testboxes, as YAML."""
+    settings = Settings()
+    testboxes = {}
+    for name, testbox in sorted(buildmaster.testboxes(settings).items()):
+        facts = testbox.to_json()
+        testboxes[name] = {key: facts[key] for key in ("driver", facts["driver"], *_FACTS)}
+    document = {"builders": buildmaster.builders(settings), "testboxes": testboxes}
+    return str(yaml.safe_dump(document, sort_keys=False, width=160, allow_unicode=True))
+
+
 def _text(made: Mail) -> str:
     threaded = (
         f"In-Reply-To: {made.in_reply_to}\nReferences: {' '.join(made.references)}\n"
@@ -83,6 +98,8 @@ def main() -> int:
     for document in sorted(COMPARED.glob("*.in.yaml")):
         text_of(document).write_text(compared_text(document), encoding="utf-8")
         print(text_of(document))
+    BUILDBOT.write_text(buildbot_text(), encoding="utf-8")
+    print(BUILDBOT)
     return 0
 
 

@@ -76,12 +76,6 @@ COMMANDS: Final = {
     "git": Place("fleet:git_", "Serve the mirror to build workers on other hosts", _SERVICE),
     "smtpd": Place("service:smtpd", "Run only the local mail server", _SERVICE),
     "db": Place("service:db", "Upgrade the database, set up its roles", _SERVICE),
-    "describe": Place(
-        "service:describe_",
-        "Print Buildbot's configuration as YAML",
-        _SERVICE,
-        ("master", "worker"),
-    ),
     "backup": Place("keep:backup", "Back up the database and the state directory", _SERVICE),
     "restore": Place("keep:restore", "Restore a backup into a new state directory", _SERVICE),
     "retention": Place("keep:retention", "Show and delete expired files", _SERVICE),

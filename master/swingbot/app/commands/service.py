@@ -165,12 +165,3 @@ def settings_(
             if table:
                 columns = ("KEY", "VALUE", "FROM", "MEANING")
                 click.echo(f"{group.title}:\n{text.table(table, columns)}\n")
-
-
-@click.command("describe")
-@with_session
-def describe_(session: CommandContext) -> None:
-    """Print Buildbot's configuration as YAML: builders, schedulers, workers, locks, testboxes."""
-    from swingbot.app.describe import describe
-
-    click.echo(describe(session.settings), nl=False)
