@@ -205,6 +205,8 @@ def resent(thread: Thread) -> list[str]:
     for number in range(1, 5):
         thread.patch(f"mm: step {number}", tag=f"RFC PATCH V6 {number}/4 Resend", to=0, way="!")
     thread.patch("mm: step 2", tag="Update RFC PATCH V6 2/4", to=sent[1], way="?")
+    if thread.rng.random() < 0.5:  # in the order of the thread
+        thread.mails[3:] = thread.mails[-1:] + thread.mails[3:-1]
     return steps(4)
 
 
@@ -242,8 +244,9 @@ def stray(thread: Thread) -> str:
 
 def regression(thread: Thread) -> list[str]:
     sent = thread.series(2, tag="PATCH v2", cover=False)
-    by = thread.rng.choice((BOB, ADA))
-    thread.mail("[REGRESSION] [PATCH v2 1/2] mm: step 1", "It is slow.", to=sent[0], by=by)
+    by, version = thread.rng.choice(((BOB, 1), (BOB, 2), (ADA, 2)))
+    title = f"[REGRESSION] [PATCH v{version} 1/2] mm: step 1"
+    thread.mail(title, "It is slow.", to=sent[0], by=by)
     return steps(2)
 
 
@@ -353,7 +356,7 @@ def pasted_head(thread: Thread) -> list[str]:
 
 def pull(thread: Thread) -> str:
     sent = thread.mail("[GIT PULL] Block fixes", "are available in the Git repository at:\n")
-    thread.mail("Re: [GIT PULL] Block fixes", "Pulled.", to=sent, by=BOB)
+    thread.mail("Re: [GIT PULL] Block fixes", "Pulled \0", to=sent, by=BOB)
     return "no mail or file has a diff"
 
 

@@ -27,9 +27,9 @@ def posting_of(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[Omit
         patches = [letter for letter in patches if letter.tagged.patch or not letter.poster]
     patches = patches or _of_a_reply(letters)
     chosen = _posting(letters, patches) if patches else []
-    unread = [letter for letter in chosen or letters if letter.problem]
-    if unread and (chosen or not patches):
-        raise SeriesError(f"{unread[0].problem} ({unread[0].label})")
+    for letter in chosen or [one for one in letters if not one.reply] or letters:
+        if letter.problem:
+            raise SeriesError(f"{letter.problem} ({letter.label})")
     for letter in chosen:
         if not letter.has_diff:
             raise SeriesError(_without_diff(letter))
@@ -138,8 +138,9 @@ def _latest(patches: Sequence[PatchMail]) -> list[PatchMail]:
         copies[letter.tagged.number or title].append(letter)
     dropped: set[int] = set()
     for key, group in copies.items():
-        *others, last = [one for one in group if one.has_diff or one.problem] or group
-        if last.tagged.again or all(_same(one, last) for one in others):
+        sent = [one for one in group if one.has_diff or one.problem] or group
+        last = ([one for one in sent if one.tagged.again] or sent)[-1]
+        if last.tagged.again or all(_same(one, last) for one in sent):
             dropped |= {id(one) for one in group if one is not last}
         elif isinstance(key, str):
             raise SeriesError(f"it has several patches {_names(group)}; give only one of them")
@@ -198,7 +199,8 @@ def _number(letter: PatchMail) -> int:
 def _by_title(patches: Iterable[PatchMail]) -> dict[str, list[PatchMail]]:
     titles: dict[str, list[PatchMail]] = defaultdict(list)
     for letter in patches:
-        titles[letter.tagged.title.casefold()].append(letter)
+        if letter.has_diff:
+            titles[letter.tagged.title.casefold()].append(letter)
     return titles
 
 
