@@ -254,7 +254,7 @@ def _scalar(kind: Any, value: Any) -> Any:
         names = [member.value for member in kind]
         _must(value in names, value, f"one of {', '.join(map(str, names))}")
         return kind(value)
-    return value
+    return Path(_typed(str, value, False)) if kind is Path else value
 
 
 def _object(kind: Any, value: Any, ignore: bool) -> Any:

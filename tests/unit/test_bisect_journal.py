@@ -220,7 +220,7 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
         ),
         (
             lambda lines: [line.replace('"digest":', '"digits":') for line in lines],
-            "'digest' is missing or invalid in this step",
+            r"line \d+: digest: is missing",
         ),
         (
             lambda lines: [line.replace('"digest":"', '"digest":"0') for line in lines],

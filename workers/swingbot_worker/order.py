@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from swingbot_jobs import codec
+from swingbot_jobs.codec import Named
 from swingbot_jobs.contract.orders import SEARCH, OrderKind
-from swingbot_jobs.contract.trust import Trust, trust_of
+from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob
 
 Document = Mapping[str, Any]
@@ -33,7 +34,8 @@ class OrderHeader:
     order: str  # such as "o12"
     attempt: str  # such as "a34"
     origin: str = "measured"
-    deadline: float | None = None  # seconds
+    # seconds
+    deadline: Annotated[float | None, Named("deadline_seconds")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +75,8 @@ class BuildOrder(OrderHeader):
     def from_json(cls, document: Document) -> Self:
         """Parse a checked build order."""
         kernel = document["kernel"]
-        names = ("repo", "commit", "kconfig", "compiler", "layout")
-        spec = Spec(
-            **{name: kernel[name] for name in names},
-            trust=trust_of(kernel.get("trust")),
-            tree=kernel.get("tree", NO_TREE),
-        )
-        return cls(**_common(document), build_key=kernel["build_key"], spec=spec)
+        given = {**document, "build_key": kernel["build_key"], "spec": kernel}
+        return codec.typed(cls, given, ignore_unknown=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +84,9 @@ class BootKernel:
     """The kernel of a boot order: an image by path or sha256, and what is known about its build."""
 
     build_key: str
-    image: Path | None
-    image_sha256: str | None
-    trust: Trust
+    image: Path | None = None
+    image_sha256: str | None = None
+    trust: Trust = "trusted"
     built_from: Mapping[str, str]  # commit, kconfig and compiler, if the order has them
 
 
@@ -102,33 +99,21 @@ class BootOrder(OrderHeader):
     kernel: BootKernel
     testbox: str
     k: int
-    purpose: str
+    purpose: str = SEARCH
     unit_jobs: tuple[UnitJob, ...]
     document: Document  # the order without its token, for the operator's own driver
 
     @classmethod
     def from_json(cls, document: Document) -> Self:
         """Parse a checked boot order."""
-        kernel = document["kernel"]
-        image = kernel.get("image")
-        return cls(
-            **_common(document),
-            kernel=BootKernel(
-                build_key=kernel["build_key"],
-                image=Path(image).expanduser().absolute() if image is not None else None,
-                image_sha256=kernel.get("image_sha256"),
-                trust=trust_of(kernel.get("trust")),
-                built_from={
-                    name: kernel[name]
-                    for name in ("commit", "kconfig", "compiler")
-                    if kernel.get(name)
-                },
-            ),
-            testbox=document["testbox"],
-            k=document["k"],
-            purpose=document.get("purpose", SEARCH),
-            unit_jobs=tuple(codec.typed(UnitJob, job) for job in document["unit_jobs"]),
-            document={name: value for name, value in document.items() if name != "exchange"},
+        kernel = dict(document["kernel"])
+        if kernel.get("image") is not None:
+            kernel["image"] = str(Path(kernel["image"]).expanduser().absolute())
+        names = ("commit", "kconfig", "compiler")
+        kernel["built_from"] = {name: kernel[name] for name in names if kernel.get(name)}
+        whole = {name: value for name, value in document.items() if name != "exchange"}
+        return codec.typed(
+            cls, {**document, "kernel": kernel, "document": whole}, ignore_unknown=True
         )
 
     def with_image(self, image: Path) -> Self:
@@ -144,12 +129,3 @@ def order_of(document: Document) -> BuildOrder | BootOrder:
         "boot": BootOrder,
     }
     return kinds[document["kind"]].from_json(document)
-
-
-def _common(document: Document) -> dict[str, Any]:
-    return {
-        "order": document["order"],
-        "attempt": document["attempt"],
-        "origin": document.get("origin", "measured"),
-        "deadline": document.get("deadline_seconds"),
-    }

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final
 
 from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.core.model.statuses import Phase
+from swingbot_jobs import codec
+from swingbot_jobs.codec import Named, Sparse
 
 FORMAT: Final = 1
+_ASKED: Final = ("sha", "k", "layout")
 _HEAD: Final = (
     "# journal of `swingbot bisect run`; the same command resumes it, --restart starts over\n"
 )
@@ -42,16 +44,16 @@ class BootRequest:
 class BootResult:
     """Result of a boot. `at`: start, in seconds since the bisection began; `seconds`: duration."""
 
+    sha: Annotated[str, Named("boot")]
     part: str
-    sha: str
     k: int
     phase: Phase
     values: tuple[float, ...]
-    failed: str | None
-    untestable: str | None
+    failed: Sparse[str | None] = None
+    untestable: Sparse[str | None] = None
     at: float
     seconds: float
-    layout: int = 0
+    layout: Sparse[int] = 0
 
 
 @dataclass(kw_only=True)
@@ -77,12 +79,7 @@ class Journal:
         self.asked += wanted
 
     def boot(self, boot: BootResult) -> None:
-        facts = asdict(boot)
-        if not boot.layout:
-            del facts["layout"]
-        self._append(
-            {"boot": facts.pop("sha"), **{k: v for k, v in facts.items() if v is not None}}
-        )
+        self._append(codec.plain(boot))
         self.booted.append(boot)
 
     def unanswered(self, part: str) -> list[BootRequest]:
@@ -199,19 +196,13 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
                 _same(journal.path, record["begin"], begin, loose)
                 journal.begin = record["begin"]
             elif "ask" in record:
-                phase = _phase(record["phase"])
+                about = {name: record[name] for name in ("part", "phase")}
                 journal.asked += [
-                    BootRequest(
-                        part=str(record["part"]),
-                        sha=str(sha),
-                        k=int(k),
-                        phase=phase,
-                        layout=int(layout[0]) if layout else 0,
-                    )
-                    for sha, k, *layout in record["ask"]
+                    codec.typed(BootRequest, dict(zip(_ASKED, boot, strict=False)) | about)
+                    for boot in record["ask"]
                 ]
             else:
-                journal.booted.append(_booted(record))
+                journal.booted.append(codec.typed(BootResult, record))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RunError(
                 f"{journal.path}, line {number} is damaged; repair it, or start over with --restart"
@@ -221,30 +212,6 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
             f"{journal.path} does not start like a journal of `swingbot bisect run`; start over"
             " with --restart"
         )
-
-
-def _booted(record: Mapping[str, Any]) -> BootResult:
-    values = tuple(float(v) for v in record.get("values", ()))
-    if not all(math.isfinite(v) for v in values):
-        raise ValueError("not finite")
-    return BootResult(
-        part=str(record["part"]),
-        sha=str(record["boot"]),
-        k=int(record["k"]),
-        phase=_phase(record["phase"]),
-        values=values,
-        failed=record.get("failed"),
-        untestable=record.get("untestable"),
-        at=float(record["at"]),
-        seconds=float(record["seconds"]),
-        layout=int(record.get("layout", 0)),
-    )
-
-
-def _phase(text: str) -> Phase:
-    if text not in get_args(Phase):
-        raise ValueError(text)
-    return cast(Phase, text)
 
 
 def _same(

@@ -16,12 +16,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot_jobs import codec
-from swingbot_jobs.codec import plain
+from swingbot_jobs.codec import Named, plain
 
 VERSION: Final = 1
 # Another name after every change of what the engine decides from the same facts; the journals in
@@ -239,7 +239,7 @@ def worth_noting(last: Facts | None, facts: Facts, action: Facts) -> bool:
 class JournalStep:
     """One entry of a journal."""
 
-    number: int
+    number: Annotated[int, Named("step")]
     at: str
     engine: str  # name of the engine that decided
     facts: Facts

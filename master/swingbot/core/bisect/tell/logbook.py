@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from swingbot.core import limits
 from swingbot.core.bisect.tell.journal import VERSION, Facts, JournalError, JournalStep, text
+from swingbot_jobs import codec
 from swingbot_jobs.printable import printable
 
 _SHOWN: Final = ("policy", "state")
@@ -42,7 +43,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
             entry.at,
             1,
             [*_results(book, entry.facts), *_changes(entry.facts), decided(entry)],
-            _record(entry),
+            codec.plain(entry),
         )
         for entry in book.steps
     ]
@@ -104,34 +105,16 @@ def read(lines: Iterable[str]) -> list[JournalStep]:
 
 
 def _step(record: Mapping[str, Any], line: int, expected: int) -> JournalStep:
-    kinds = {"step": int, "at": str, "engine": str, "facts": dict, "digest": str, "action": dict}
-    wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
-    if wrong:
-        raise JournalError(f"line {line}: {wrong[0]!r} is missing or invalid in this step")
-    if record["step"] != expected:
+    try:
+        step = codec.typed(JournalStep, record, ignore_unknown=True)
+    except codec.BadDocument as error:
+        raise JournalError(f"line {line}: {error}") from None
+    if step.number != expected:
         raise JournalError(
-            f"line {line}: step {record['step']} instead of step {expected}; a line is"
+            f"line {line}: step {step.number} instead of step {expected}; a line is"
             " missing or was moved"
         )
-    return JournalStep(
-        number=expected,
-        at=record["at"],
-        engine=record["engine"],
-        facts=record["facts"],
-        digest=record["digest"],
-        action=record["action"],
-    )
-
-
-def _record(entry: JournalStep) -> Facts:
-    return {
-        "step": entry.number,
-        "at": entry.at,
-        "engine": entry.engine,
-        "facts": entry.facts,
-        "digest": entry.digest,
-        "action": entry.action,
-    }
+    return step
 
 
 def _heading(book: Logbook) -> list[str]:
