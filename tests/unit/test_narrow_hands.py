@@ -15,11 +15,14 @@ FEWEST: Final = 3
 
 
 def faults_in(source: str, whole: str) -> Iterator[str]:
-    """Yield each function that takes a `whole` and uses fewer than three of its nouns.
+    """Yield each function that takes a `whole`, and each class that has one as a field, and uses
+    fewer than three of its nouns.
 
     To hand the whole on unopened uses none of them.
     """
     for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.ClassDef):
+            yield from _fields(function, whole)
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for parameter in ast.walk(function.args):
@@ -33,6 +36,19 @@ def faults_in(source: str, whole: str) -> Iterator[str]:
                 }
                 if len(nouns) < FEWEST:
                     yield f"{function.name} takes {whole} and uses {sorted(nouns)}"
+
+
+def _fields(owner: ast.ClassDef, whole: str) -> Iterator[str]:
+    for field in owner.body:
+        if isinstance(field, ast.AnnAssign) and _is(field.annotation, whole):
+            held = f"self.{ast.unparse(field.target)}"
+            nouns = {
+                use.attr
+                for use in ast.walk(owner)
+                if isinstance(use, ast.Attribute) and ast.unparse(use.value) == held
+            }
+            if len(nouns) < FEWEST:
+                yield f"{owner.name} takes {whole} and uses {sorted(nouns)}"
 
 
 def _is(annotation: ast.expr | None, whole: str) -> bool:
@@ -64,6 +80,7 @@ def test_who_opens_three_nouns_may_take_the_whole() -> None:
         ("def use(tx: Transaction): other(tx)", "[]"),
         ("def use(tx: Transaction | None): pass", "[]"),
         ("class Use:\n def __init__(self, tx: Transaction): self.tx = tx", "[]"),
+        ("class Use:\n tx: Transaction\n def use(self): self.tx.orders.open()", "['orders']"),
     ],
 )
 def test_who_opens_fewer_may_not(source: str, nouns: str) -> None:

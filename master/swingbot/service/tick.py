@@ -47,7 +47,10 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # for good.
     ("measure noise", lambda lab, tx: measure_noise(lab.catalogue, tx.noise)),
     ("check anchors", lambda lab, tx: check_anchors(lab.catalogue, tx)),
-    ("extend comparisons", lambda lab, tx: extend_comparisons(lab.catalogue, lab.settings, tx)),
+    (
+        "extend comparisons",
+        lambda lab, tx: extend_comparisons(lab.tools.git, lab.catalogue, lab.settings, tx),
+    ),
     ("extend gates", lambda lab, tx: extend_gates(lab.catalogue, tx)),
     ("judge comparisons", judge_comparisons),
     ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),

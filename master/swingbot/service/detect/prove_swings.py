@@ -40,11 +40,7 @@ from swingbot.core.thresholds import (
     ROUND_PAIRS_REPEATABLE,
     SPARE_PAIRS,
 )
-from swingbot.service.detect.recognise_culprits import (
-    another_stretch,
-    recognise_culprits,
-    recognition,
-)
+from swingbot.service.detect.recognise_culprits import Recogniser
 from swingbot.service.detect.screen_tips import past_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
@@ -66,7 +62,7 @@ _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 def prove_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """For each comparison with suspected swings and no proof under way, order pairs for the
     strongest swing. The others wait, because one commit usually explains them."""
-    recognising = recognise_culprits(git, catalogue, tx)
+    recognising = Recogniser(git=git, catalogue=catalogue, tx=tx).recognise()
     suspected = tx.swings.in_state("suspected")
     busy = (
         recognising
@@ -125,7 +121,9 @@ def _request_of(swing: Swing) -> str:
     return f"swing:{swing.id}:{swing.anchor or 'base'}..{swing.upto}"
 
 
-def extend_comparisons(catalogue: Catalogue, settings: LabSettings, tx: Transaction) -> None:
+def extend_comparisons(
+    git: Git, catalogue: Catalogue, settings: LabSettings, tx: Transaction
+) -> None:
     """Order more boots for completed comparisons without an answer: pairs of a swing, and unclear
     rows of a tip, within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
@@ -145,7 +143,8 @@ def extend_comparisons(catalogue: Catalogue, settings: LabSettings, tx: Transact
         if comparison.kind == "watch":
             boots = _boots_of_tip(catalogue, settings, tx, comparison)
         elif comparison.kind == "still":
-            undecided = recognition(catalogue, tx, comparison).answer == "more"
+            recogniser = Recogniser(git=git, catalogue=catalogue, tx=tx)
+            undecided = recogniser.recognition(comparison).answer == "more"
             boots = comparison.boots + 1 if undecided else None
         elif (swing := swings.get(comparison.id)) is not None:
             repeatable = catalogue.testboxes.known(swing.testbox).repeatable
@@ -336,7 +335,7 @@ def weigh_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
             }
         if decision.answer == "accept":
             tx.swings.weigh(swing.id, "open", evidence, 100.0 * math.expm1(decision.mean))
-        elif not another_stretch(git, catalogue, tx, swing):
+        elif not Recogniser(git=git, catalogue=catalogue, tx=tx).another_stretch(swing):
             tx.swings.weigh(swing.id, "refuted", evidence | _why(swing, decision))
             if decision.answer == "reject":
                 order_anchor(
