@@ -80,6 +80,15 @@ def test_a_creep_is_one_creep_and_not_a_staircase() -> None:
     assert found.changes == ()
 
 
+def test_a_creep_through_0_has_no_percentage() -> None:
+    values = np.linspace(-4.0, 6.0, 60) + np.random.default_rng(22).normal(0.0, 0.2, 60)
+    found = look(values.tolist())
+    assert found.creep is not None
+    assert found.creep.pct is None
+    assert [found.creep.before, found.creep.after] == pytest.approx([-4.0, 6.0], abs=0.2)
+    assert any("creep: from -" in line for line in tell(found, [str(n) for n in range(60)]))
+
+
 def test_large_steps_that_end_higher_than_they_began_are_no_creep() -> None:
     """About a line through such steps neighbours look alike; that makes the line no better."""
     steps = {15: -0.12, 61: 0.035, 71: 0.15, 95: -0.036, 131: 0.037, 192: 0.025}

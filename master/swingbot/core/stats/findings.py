@@ -84,9 +84,12 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creep:
-    """A straight line that explains the points better than steps do; `pct` from first to last."""
+    """A straight line, from the first point to the last, that explains the points better than steps
+    do; sizes as of a step."""
 
-    pct: float
+    before: float
+    after: float
+    pct: float | None
     p: float
 
 
@@ -151,13 +154,13 @@ def look(
     if loud is not None:
         steps = _with_step_at(scaled, steps, loud.at)
     noise = noise_without_wild(scaled, _cuts(edges, steps))
-    creep = _creep(scaled, steps, noise) if len(edges) == 2 else None
+    creep = _creep(scaled, steps, noise, scale) if len(edges) == 2 else None
     if creep is not None:
         steps = []
     cuts = _cuts(edges, steps)
     candidate = candidate_step(scaled, steps) if creep is None and len(edges) == 2 else None
     anchor = look(anchors) if anchors is not None else None
-    residuals = _about_levels(scaled, cuts, creep)
+    residuals = _about_levels(scaled, cuts, scale, creep)
     return Findings(
         points=len(values),
         levels=_levels(values, cuts),
@@ -235,6 +238,9 @@ class _Scale:
 
     def value(self, level: float) -> float:
         return math.exp(level) if self.unit is None else self.unit * level
+
+    def level(self, value: float) -> float:
+        return math.log(value) if self.unit is None else value / self.unit
 
     def pct(self, before: float, effect: float) -> float | None:
         if self.unit is None:
@@ -333,7 +339,9 @@ def _change(step: LevelStep, scale: _Scale, anchor: Findings | None) -> LevelCha
     )
 
 
-def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep | None:
+def _creep(
+    values: Array, steps: Sequence[LevelStep], noise: StepNoise, scale: _Scale
+) -> Creep | None:
     """Fit a line in place of the steps if Schwarz's criterion prefers it.
 
     A step has two parameters; a line has one more than a constant level. Each model is judged by
@@ -354,7 +362,14 @@ def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep
     p = 2.0 * float(stdtr(max(about.df - 1.0, 3.0), -abs(t)))
     if p >= HISTORY_TREND_P or line + (CREEP_MARGIN if steps else 0.0) >= stairs:
         return None
-    return Creep(pct=_pct(slope * (n - 1)), p=p)
+    effect = slope * (n - 1)
+    begin = float(values.mean()) - effect / 2.0
+    return Creep(
+        before=scale.value(begin),
+        after=scale.value(begin + effect),
+        pct=scale.pct(begin, effect),
+        p=p,
+    )
 
 
 def _unpredicted(noise: StepNoise) -> float:
@@ -362,10 +377,9 @@ def _unpredicted(noise: StepNoise) -> float:
     return 2.0 * math.log(noise.sd) + math.log1p(-(noise.alike**2))
 
 
-def _about_levels(values: Array, cuts: Sequence[int], creep: Creep | None) -> Array:
-    n = len(values)
+def _about_levels(values: Array, cuts: Sequence[int], scale: _Scale, creep: Creep | None) -> Array:
     if creep is not None:
-        line = np.linspace(0.0, math.log1p(creep.pct / 100.0), n)
+        line = np.linspace(scale.level(creep.before), scale.level(creep.after), len(values))
         return np.asarray(values - line - np.median(values - line))
     parts = np.split(values, cuts)
     return np.concatenate([part - np.median(part) for part in parts])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from swingbot.core.stats.findings import Findings, LevelChange, Mode, ModeChange
+from swingbot.core.stats.findings import Creep, Findings, LevelChange, Mode, ModeChange
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count
 
@@ -31,9 +31,8 @@ def tell(findings: Findings, x: Labels) -> list[str]:
             f"step at {words}" if known else f"candidate at {words}; more points will decide"
         )
     if findings.creep is not None:
-        lines.append(
-            f"creep: {percent(findings.creep.pct)} % from first to last, p = {findings.creep.p:.1g}"
-        )
+        ends = " from first to last" if findings.creep.pct is not None else ""
+        lines.append(f"creep: {step_size(findings.creep)}{ends}, p = {findings.creep.p:.1g}")
     if findings.spread is not None:
         lines.append(
             f"spread: {findings.spread.times:.2g} times as large from {x[findings.spread.at]} on,"
@@ -82,7 +81,7 @@ def _place(change: LevelChange | ModeChange, x: Labels) -> str:
     )
 
 
-def step_size(change: LevelChange) -> str:
+def step_size(change: LevelChange | Creep) -> str:
     """Return `-10.00 %`, or `from 0 to 5` where a percentage has no meaning."""
     if change.pct is not None:
         return f"{percent(change.pct)} %"
