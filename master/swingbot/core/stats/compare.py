@@ -25,6 +25,7 @@ from swingbot.core.stats.modes import (
     most_in_smaller_mode,
     separation_p,
 )
+from swingbot.core.stats.repeated_digits import repeated_digits
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
 from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import EffectSpread, counted, spread_of
@@ -98,7 +99,14 @@ def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None
             _judge(row, measured, drawn.pairs, rule), measured, drawn.pairs, rule
         )
     against = _join(invalid, _join(drifting, unsteady))
-    return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
+    if against:
+        return replace(row, verdict="invalid", reason=against, more_boots=None)
+    stuck = repeated_digits(
+        [[tuple(boot.values) for boot in side] for side in drawn.sides], paired=rule.paired
+    )
+    if not stuck or row.changed:
+        return row
+    return replace(row, verdict="unclear", reason=_join(row.reason, stuck), more_boots=None)
 
 
 def _nothing(drawn: BootUnits, rule: Rule, reason: str | None) -> ComparisonRow:

@@ -12,6 +12,7 @@ from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
 from swingbot.core.bisect.state import Action
 from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.stats.repeated_digits import repeated_digits
 
 
 def ends(case: Assessment) -> Action | None:
@@ -24,6 +25,11 @@ def ends(case: Assessment) -> Action | None:
     alike = max(post.none_or_small, same)
     most, last = _most_pairs(case), _last_pair(case, pairs)
     if alike >= (policy.no_change_at_last if last else policy.no_change):
+        stuck = repeated_digits(
+            [[boot.values for boot in ev.at(p)] for p in (0, ev.last)], paired=case.state.paired
+        )
+        if stuck:
+            return conclude(case, "inconclusive", stuck)
         return conclude(case, "not_reproduced", _no_change_reason(case, alike))
     if (
         set(phases(case.state)) - {"history", "ends"}

@@ -1,0 +1,52 @@
+"""Boots that print the same digits whichever kernel runs: a stale file, a testbox that is stuck.
+
+A quantised metric repeats too, so its resolution is read off the printed digits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+FEWEST: Final = 4  # boots that print the same
+_APART: Final = 10  # units of the last digit between a boot that repeats and one that does not
+_UNITS: Final = 10_000  # a level of so many units of the last digit does not repeat by chance
+
+
+def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: bool) -> str | None:
+    """Return what to say of boots that repeat across kernels, or None.
+
+    `kernels`: for each image the values of its boots, one for each run. More than half of all boots
+    print the same digits, of at least two images, and boots of one of these images print something
+    else; or all boots are equal, which a `paired` testbox does by design.
+    """
+    boots = [boot for kernel in kernels for boot in kernel if boot]
+    if not boots:
+        return None
+    same, times = Counter(boots).most_common(1)[0]
+    within = [kernel for kernel in kernels if same in kernel]
+    if times < FEWEST or 2 * times <= len(boots) or len(within) < 2:
+        return None
+    unit = min(_unit(value) for boot in boots for value in boot)
+    level = sum(same) / len(same)
+    if abs(level) < _UNITS * unit:
+        return None
+    apart = any(
+        boot and abs(sum(boot) / len(boot) - level) >= _APART * unit
+        for kernel in within
+        for boot in kernel
+    )
+    if not apart and (paired or times < len(boots)):
+        return None
+    return (
+        f"{times} of {len(boots)} boots gave exactly {same[0]:.10g}, whichever kernel ran: a stale"
+        " result or a testbox that is stuck? No absence of a change follows from them"
+    )
+
+
+def _unit(value: float) -> float:
+    """Return the unit of the last digit, 1 at most: 0.01 of 100.31."""
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return 10.0 ** min(int(exponent), 0)
