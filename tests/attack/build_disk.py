@@ -6,7 +6,7 @@ from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
 
 NAME = "build-disk"
-WANTED = "a failed build that names SWINGBOT_BUILD_DISK_MB, and less than 100 MB of disk"
+WANTED = "a stopped build that names SWINGBOT_BUILD_DISK_MB, and less than 100 MB of disk"
 _FILL = "".join(f"exec {n}>f{n}; rm f{n}; head -c 40000000 /dev/zero >&{n}; " for n in range(3, 10))
 
 

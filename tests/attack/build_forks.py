@@ -6,7 +6,7 @@ from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
 
 NAME = "build-forks"
-WANTED = "a failed build that names SWINGBOT_BUILD_PROCESSES"
+WANTED = "a stopped build that names SWINGBOT_BUILD_PROCESSES"
 
 
 def run(target: Target) -> Result:

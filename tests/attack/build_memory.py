@@ -6,7 +6,7 @@ from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
 
 NAME = "build-memory"
-WANTED = "failed builds that name SWINGBOT_BUILD_MEMORY_MB, at 512 MB at most"
+WANTED = "stopped builds that name SWINGBOT_BUILD_MEMORY_MB, at 512 MB at most"
 
 # Sizes for a limit of 512 MB; every script would be built if nothing held it.
 _SOCKETS = """

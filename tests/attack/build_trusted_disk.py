@@ -6,7 +6,7 @@ from tests.attack.hostile_build import attack, stopped
 from tests.attack.target import Result, Target
 
 NAME = "build-trusted-disk"
-WANTED = "failed builds that name SWINGBOT_BUILD_DISK_MB"
+WANTED = "stopped builds that name SWINGBOT_BUILD_DISK_MB"
 _CACHE = (
     "for i in 1 2 3 4; do head -c 40000000 /dev/zero > $CCACHE_DIR/$i; sleep 1; done; sleep 3\n"
 )

@@ -122,7 +122,7 @@ def attack(
 def stopped(
     attacked: Attacked, setting: str, *, memory_mb: int = 1 << 20, disk_mb: int = 1 << 20
 ) -> Result:
-    """Return the result of an attack that should end as a failed build that names `setting`, with
+    """Return the result of an attack that should end as a stopped build that names `setting`, with
     peaks below those given, and with all that it started.
     """
     held = attacked.status == "infra" and setting in attacked.reason
