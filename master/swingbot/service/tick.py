@@ -76,23 +76,14 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("bisect swings", lambda lab, tx: bisect_swings(lab.tools.git, lab.catalogue, tx)),
     (
         "boot anchors",
-        lambda lab, tx: boot_anchors(
-            lab.catalogue.testboxes.present, lab.settings, tx.testboxes, tx.comparisons, tx.anchors
-        ),
+        lambda lab, tx: boot_anchors(lab.catalogue.testboxes.present, lab.settings, tx),
     ),
     # 5. Assign work. Testboxes before orders: work that waits for a quarantined testbox may move to
     # another one of its group.
     ("watch testboxes", watch_testboxes),
     (
         "screen testboxes",
-        lambda lab, tx: screen_testboxes(
-            lab.catalogue.testboxes.present,
-            lab.settings,
-            tx.testboxes,
-            tx.boots,
-            tx.comparisons,
-            tx.anchors,
-        ),
+        lambda lab, tx: screen_testboxes(lab.catalogue.testboxes.present, lab.settings, tx),
     ),
     ("place comparisons", lambda lab, tx: place_comparisons(lab.catalogue.testboxes, tx)),
     (
@@ -103,13 +94,11 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ),
     (
         "give up arms",
-        lambda lab, tx: give_up_arms(
-            lab.catalogue.testboxes, tx.comparisons, tx.orders, tx.builds, tx.boots
-        ),
+        lambda lab, tx: give_up_arms(lab.catalogue.testboxes, tx),
     ),
     (
         "foresee builds",
-        lambda lab, tx: foresee_open_builds(lab.tools.git, tx.variants, tx.orders, tx.builds),
+        lambda lab, tx: foresee_open_builds(lab.tools.git, tx),
     ),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),

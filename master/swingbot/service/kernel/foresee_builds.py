@@ -8,30 +8,28 @@ from collections.abc import Iterable, Sequence
 
 from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, ChangedFiles, Costs, change_of, learn, standing
-from swingbot.service.ports import Git, GitError
+from swingbot.service.ports import Git, GitError, Transaction
 from swingbot.service.ports.builds import KernelBuilds
-from swingbot.service.ports.orders import Orders
-from swingbot.service.ports.variants import Variants
 
 
-def foresee_open_builds(git: Git, variants: Variants, orders: Orders, builds: KernelBuilds) -> None:
+def foresee_open_builds(git: Git, tx: Transaction) -> None:
     """Forecast the builds ordered since the last round, each behind the one queued before it.
 
     Earlier forecasts stay as they are.
     """
-    queued = orders.open("build")
+    queued = tx.orders.open("build")
     keys = {order.build_key for order in queued}
-    new = keys - builds.forecasts(keys).keys() - builds.by_key(keys).keys()
+    new = keys - tx.builds.forecasts(keys).keys() - tx.builds.by_key(keys).keys()
     queue = [
         (
-            variants.get(before.variant) if before is not None else None,
-            variants.get(order.variant),
+            tx.variants.get(before.variant) if before is not None else None,
+            tx.variants.get(order.variant),
         )
         for before, order in zip([None, *queued], queued, strict=False)
         if order.build_key in new
     ]
-    seconds = _seconds_behind(git, builds, queue)
-    builds.put_forecasts(
+    seconds = _seconds_behind(git, tx.builds, queue)
+    tx.builds.put_forecasts(
         {kernel.build_key: each for (_, kernel), each in zip(queue, seconds, strict=True)}
     )
 

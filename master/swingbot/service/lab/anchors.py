@@ -10,10 +10,9 @@ from typing import Final
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import BootPurpose
-from swingbot.service.ports import LabSettings
+from swingbot.service.ports import LabSettings, Transaction
 from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.comparisons import Comparisons
-from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.definition import Testbox
 
 # Boots per anchor: two show whether boots differ; on a repeatable testbox they are the same two
@@ -24,17 +23,11 @@ BOOTS: Final = 2
 RETRY_SECONDS: Final = 600.0
 
 
-def boot_anchors(
-    present: Mapping[str, Testbox],
-    settings: LabSettings,
-    testboxes: Testboxes,
-    comparisons: Comparisons,
-    anchors: Anchors,
-) -> None:
+def boot_anchors(present: Mapping[str, Testbox], settings: LabSettings, tx: Transaction) -> None:
     """Order an anchor for each testbox that has been idle long enough, and for each that an anchor
     quarantined.
     """
-    reasons = {name: reason for name, reason in testboxes.reasons().items() if name in present}
+    reasons = {name: reason for name, reason in tx.testboxes.reasons().items() if name in present}
     active = [name for name, (state, _) in reasons.items() if state == "active"]
     moved = [
         name
@@ -45,9 +38,9 @@ def boot_anchors(
         (active, True, settings.idle_aa_seconds),
         (moved, False, RETRY_SECONDS),
     ):
-        for name, rest in testboxes.idle_seconds(names, queue=queue).items():
+        for name, rest in tx.testboxes.idle_seconds(names, queue=queue).items():
             if 0 < needed <= rest:
-                order_anchor(comparisons, anchors, name)
+                order_anchor(tx.comparisons, tx.anchors, name)
 
 
 def order_anchor(comparisons: Comparisons, anchors: Anchors, testbox: str) -> None:

@@ -30,7 +30,6 @@ from swingbot.service.lab.move_testboxes import bar, gave_up
 from swingbot.service.ports import Clock, Lab, LabSettings, Transaction
 from swingbot.service.ports.anchors import Anchors
 from swingbot.service.ports.attempts import Attempts
-from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.definition import Testbox
@@ -165,39 +164,26 @@ def unscreened(
 
 
 def screen_testboxes(
-    present: Mapping[str, Testbox],
-    settings: LabSettings,
-    testboxes: Testboxes,
-    boots: Boots,
-    comparisons: Comparisons,
-    anchors: Anchors,
+    present: Mapping[str, Testbox], settings: LabSettings, tx: Transaction
 ) -> None:
     """Boot an anchor often enough on each testbox that is new or has changed hardware, to obtain
     its noise record.
     """
-    states = testboxes.states()
+    states = tx.testboxes.states()
     needed = {
         name: screening_boots(testbox, settings.testboxes) for name, testbox in present.items()
     }
-    testboxes.ask_screening(needed)
+    tx.testboxes.ask_screening(needed)
     names = [
         name
         for name, count in needed.items()
         if count > 0 and states.get(name) in ("active", "drained")
     ]
-    screenings, facts = testboxes.screenings(names), boots.latest_facts_of(names)
+    screenings, facts = tx.testboxes.screenings(names), tx.boots.latest_facts_of(names)
     for name in names:
         now = hardware(present[name], facts[name])
-        if not _changed(testboxes, anchors, name, screenings[name].hardware, now):
-            _screen(
-                testboxes,
-                comparisons,
-                anchors,
-                name,
-                screenings[name],
-                needed[name],
-                active=states[name] == "active",
-            )
+        if not _changed(tx.testboxes, tx.anchors, name, screenings[name].hardware, now):
+            _screen(tx, name, screenings[name], needed[name], active=states[name] == "active")
 
 
 def _changed(
@@ -223,26 +209,17 @@ def _changed(
     return True
 
 
-def _screen(
-    testboxes: Testboxes,
-    comparisons: Comparisons,
-    anchors: Anchors,
-    name: str,
-    screening: Screening,
-    needed: int,
-    *,
-    active: bool,
-) -> None:
+def _screen(tx: Transaction, name: str, screening: Screening, needed: int, *, active: bool) -> None:
     if screening.screened:
         return
     if screening.boots >= needed:
-        testboxes.set_screened(name)
-        _note(testboxes, name, f"screened: {screening.boots} anchor boots gave its noise record")
-    elif active and not anchors.of_testbox(name, "waiting", "running"):
+        tx.testboxes.set_screened(name)
+        _note(tx.testboxes, name, f"screened: {screening.boots} anchor boots gave its noise record")
+    elif active and not tx.anchors.of_testbox(name, "waiting", "running"):
         if screening.tried:
-            bar(testboxes, name, f"{UNFIT}{screening.boots} of {needed} anchor boots came up")
-        elif kernel := anchors.kernel(name) or anchors.asked_kernel(name):
-            compare_anchor(comparisons, anchors, name, kernel, needed)
+            bar(tx.testboxes, name, f"{UNFIT}{screening.boots} of {needed} anchor boots came up")
+        elif kernel := tx.anchors.kernel(name) or tx.anchors.asked_kernel(name):
+            compare_anchor(tx.comparisons, tx.anchors, name, kernel, needed)
 
 
 def _note(testboxes: Testboxes, name: str, why: str) -> None:

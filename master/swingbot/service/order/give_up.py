@@ -9,9 +9,9 @@ from swingbot.core.model.records import BootRecord, Comparison, Order
 from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
+from swingbot.service.ports import Transaction
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
-from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.orders import Orders
 
 # Number of failed boots without a single successful one. A hanging boot lasts until its
@@ -19,31 +19,25 @@ from swingbot.service.ports.orders import Orders
 FEWEST: Final = 3
 
 
-def give_up_arms(
-    testboxes: KnownTestboxes,
-    comparisons: Comparisons,
-    orders: Orders,
-    builds: KernelBuilds,
-    boots: Boots,
-) -> None:
+def give_up_arms(testboxes: KnownTestboxes, tx: Transaction) -> None:
     """Cancel the remaining boots of an arm on a testbox where none of its boots came up.
 
     A table costs a statement only where it has more boots than it takes to give one up.
     """
-    for comparison in comparisons.open():
+    for comparison in tx.comparisons.open():
         if comparison.kind not in REQUESTED or comparison.status != "running":
             continue
         if comparison.boots <= FEWEST:
             continue
         arms: dict[tuple[str, str, str], list[Order]] = {}
-        for order in orders.wanted(comparison=comparison.id):
+        for order in tx.orders.wanted(comparison=comparison.id):
             if order.kind == "boot" and order.testbox and order.spec:
                 arms.setdefault((order.build_key, order.testbox, order.spec), []).append(order)
         for key, wanted in arms.items():
             remaining = [order for order in wanted if order.state in ("waiting", "ready")]
             if remaining and sum(order.state == "done" for order in wanted) >= FEWEST:
-                made = _boots(testboxes, builds, boots, comparison, *key)
-                _give_up(orders, remaining, made)
+                made = _boots(testboxes, tx.builds, tx.boots, comparison, *key)
+                _give_up(tx.orders, remaining, made)
 
 
 def _give_up(orders: Orders, remaining: Sequence[Order], made: Sequence[BootRecord]) -> None:

@@ -134,7 +134,7 @@ def of_gate(
     if gate == "code":
         return _code(tools.artifacts, tx.builds, case)
     if gate == "facts":
-        return _facts(catalogue.testboxes, tx.specs, tx.builds, tx.boots, case)
+        return _facts(catalogue.testboxes, tx, case)
     if gate == "elsewhere":
         return _elsewhere(catalogue.testboxes, tx.specs, tx.builds, tx.boots, case)
     if case.own is None or case.job is None:
@@ -256,13 +256,7 @@ def _code(artifacts: Artifacts, builds: KernelBuilds, case: MeasuredCulprit) -> 
         return GateResult(status="not run", reason=str(error))
 
 
-def _facts(
-    testboxes: KnownTestboxes,
-    specs: Specs,
-    builds: KernelBuilds,
-    boots: Boots,
-    case: MeasuredCulprit,
-) -> GateResult:
+def _facts(testboxes: KnownTestboxes, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     """Check the facts of the boots behind the headline row."""
     comparison, testbox = (
         case.incident.comparison,
@@ -270,12 +264,12 @@ def _facts(
     )
     if testbox is None:
         return _removed(case.bisection.testbox)
-    images = all_images_of(builds, [case.parent, case.culprit])
+    images = all_images_of(tx.builds, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
         return GateResult(status="not run", reason="one side has no boots to compare")
     series, spec = series_for(testbox, comparison), case.headline.spec
     arms = [
-        booted_arm(specs, boots, image, testbox.name, spec, series, comparison.numbers)
+        booted_arm(tx.specs, tx.boots, image, testbox.name, spec, series, comparison.numbers)
         for image in images
     ]
     sheets = [sum(bool(boot.facts) for boot in arm.boots) for arm in arms]
