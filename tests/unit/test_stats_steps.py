@@ -197,7 +197,7 @@ def test_modes_that_move_are_not_called_a_change_of_their_shares() -> None:
 @pytest.mark.filterwarnings("error")
 def test_places_of_any_history_are_in_it_and_in_order() -> None:
     rng = np.random.default_rng(15)
-    for _ in range(60):
+    for _ in range(150):
         n = int(rng.integers(1, 70))
         levels = np.zeros(n)
         for _ in range(int(rng.integers(0, 9))):

@@ -195,8 +195,8 @@ def _apart(cuts: Iterable[int]) -> list[int]:
 
 def _odd(values: Array, up: _Scan, down: _Scan, sd: float) -> bool:
     points = values[min(up.at, down.at) : max(up.at, down.at)]
-    if len(points) >= STEP_FEWEST_INSIDE:
-        return False
+    if not STEP_FEWEST <= len(points) < STEP_FEWEST_INSIDE:
+        return False  # those that moved together are one
     return up.effect * down.effect < 0 or bool(np.ptp(points) > _OFF * sd)
 
 
@@ -249,6 +249,8 @@ def _step(
 ) -> LevelStep:
     wary, scan = _wary(noise, len(values)), _scan(quiet, stretch, noise)
     places = likely(0.5 * _scan(quiet, stretch, wary).t ** 2) + scan.begin
+    lowest, highest = _bounds(quiet, stretch, at, noise.sd)
+    places = places[(places >= lowest) & (places <= highest)]
     old, new = _ends(values, stretch, at, noise.sd)
     if new == old:
         return replace(_anywhere(quiet, stretch, places, at, wary), p=scan.p)
@@ -275,8 +277,8 @@ def _anywhere(
         _difference(values, (begin, best, best, end), noise),
         low=min(step.low for step in steps),
         high=max(step.high for step in steps),
-        first=int(min(best, *places)),
-        last=int(max(best, *places)),
+        first=int(min([best, *places])),
+        last=int(max([best, *places])),
     )
 
 
@@ -315,6 +317,18 @@ def _difference(values: Array, edges: tuple[int, int, int, int], noise: StepNois
         high=effect + half,
         p=1.0,
     )
+
+
+def _bounds(values: Array, stretch: tuple[int, int], at: int, sd: float) -> tuple[int, int]:
+    """Return the first and the last place at which no point is `_OFF` spreads from its level."""
+    begin, end = stretch
+    levels = np.median(values[begin:at]), np.median(values[at:end])
+    lowest, highest = at, at
+    while lowest - 1 > begin and abs(values[lowest - 1] - levels[1]) < _OFF * sd:
+        lowest -= 1
+    while highest + 1 < end and abs(values[highest] - levels[0]) < _OFF * sd:
+        highest += 1
+    return lowest, highest
 
 
 def _ends(values: Array, stretch: tuple[int, int], at: int, sd: float) -> tuple[int, int]:
