@@ -215,4 +215,4 @@ def test_a_wrong_testbox_file_is_reported_with_its_line(tmp_path: Path) -> None:
     (played.site.workers / "testboxes" / "bad.yaml").write_text("name: bad\ncolour: red\n")
     outcome = replace(played, testbox="bad").boot()
     assert outcome["status"] == "infra"
-    assert "bad.yaml: line 1: driver is missing" in outcome["reason"]
+    assert "bad.yaml:1: tbox_group: is missing" in outcome["reason"]
