@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -286,15 +287,18 @@ def _idle(service: Service) -> bool:
 
 
 def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) -> None:
-    """Show what goes on until it is over."""
-    end = time.monotonic() + GIVE_UP_SECONDS
+    """Show what goes on until it is over, or nothing has moved for GIVE_UP_SECONDS."""
+    end, before = time.monotonic() + GIVE_UP_SECONDS, ""
     while not over():
+        line = _progress(service)
+        if (moved := re.sub(r" \(slow: [^)]*\)|, about \d+ s left", "", line)) != before:
+            end, before = time.monotonic() + GIVE_UP_SECONDS, moved
         if time.monotonic() > end:
             raise DemoError(
-                f"{what}: not over after {GIVE_UP_SECONDS:.0f} s;"
+                f"{what}: nothing has moved for {GIVE_UP_SECONDS:.0f} s;"
                 f" look at http://127.0.0.1:{service.port}/"
             )
-        clock.say(f"{what}: {_progress(service)}")
+        clock.say(f"{what}: {line}")
         time.sleep(1)
 
 
