@@ -9,7 +9,7 @@ Changes are recorded in table `reparse`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -110,15 +110,15 @@ def reparse(
     for boot in _boots(lab.transaction, of):
         changed = done.changed
         with lab.transaction("read a boot again") as tx:
-            _reread(
-                lab.tools,
-                lab.catalogue,
-                tx.specs,
-                tx.runs,
-                boot,
-                replace(request, program=of),
-                done,
+            rereading = _Rereading(
+                tools=lab.tools,
+                catalogue=lab.catalogue,
+                specs=tx.specs,
+                runs=tx.runs,
+                request=replace(request, program=of),
+                done=done,
             )
+            rereading.read(boot)
         done.boots += 1
         if done.changed > changed:
             touched.append(boot.id)
@@ -140,59 +140,74 @@ def _boots(transaction: OpenTransaction, program: str | None) -> Iterator[Stored
         after = boots[-1].id
 
 
-def _reread(
-    tools: Tools,
-    catalogue: Catalogue,
-    specs: Specs,
-    runs: Runs,
-    boot: StoredBoot,
-    request: ReparseRequest,
-    done: Reparsed,
-) -> None:
-    spec = [
-        job
-        for job in specs.get(boot.spec)
-        if job.program in catalogue.programs and request.program in (None, job.program)
-    ]
-    parsers = {job.name: catalogue.parsers[job.program] for job in spec}
-    stored = {
-        (run.unit_job, run.number): run
-        for run in runs.of_boot(boot.id, lock=not request.dry_run)
-        if run.unit_job in parsers
-    }
-    outdated = [job for job in spec if request.again or _is_old(job, stored, parsers[job.name])]
-    done.current += sum(len(job.numbers) for job in spec) - sum(
-        len(job.numbers) for job in outdated
-    )
-    if not outdated:
-        return
-    try:
-        read = read_runs(
-            tools, catalogue.programs, outdated, boot.results, boot.outcome, boot.reason, boot.facts
-        )
-    except Gone as error:
-        done.note_unreadable(boot.id, f"results.tar was {error}")
-        return
-    except FileNotFoundError:
-        missing = f"results.tar is not in the artifact store (sha256 {boot.results})"
-        done.note_unreadable(boot.id, missing)
-        return
-    except (ArtifactError, ReadingStopped) as error:
-        done.note_unreadable(boot.id, str(error))
-        return
-    done.runs += len(read)
-    _add_new(
-        runs,
-        boot.id,
-        [run for run in read if (run.unit_job, run.number) not in stored],
-        parsers,
-        done,
-        dry_run=request.dry_run,
-    )
-    for run in read:
-        if (old := stored.get((run.unit_job, run.number))) is not None:
-            parser = parsers[run.unit_job]
-            _replace(runs, boot.id, old, run, parser, done, dry_run=request.dry_run)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rereading:
+    tools: Tools
+    catalogue: Catalogue
+    specs: Specs
+    runs: Runs
+    request: ReparseRequest
+    done: Reparsed
+
+    def read(self, boot: StoredBoot) -> None:
+        done, programs = self.done, self.catalogue.programs
+        spec = [
+            job
+            for job in self.specs.get(boot.spec)
+            if job.program in programs and self.request.program in (None, job.program)
+        ]
+        parsers = {job.name: self.catalogue.parsers[job.program] for job in spec}
+        stored = {
+            (run.unit_job, run.number): run
+            for run in self.runs.of_boot(boot.id, lock=not self.request.dry_run)
+            if run.unit_job in parsers
+        }
+        again = self.request.again
+        outdated = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
+        done.current += sum(len(job.numbers) for job in spec if job not in outdated)
+        if not outdated:
+            return
+        try:
+            read = read_runs(
+                self.tools, programs, outdated, boot.results, boot.outcome, boot.reason, boot.facts
+            )
+        except Gone as error:
+            done.note_unreadable(boot.id, f"results.tar was {error}")
+            return
+        except FileNotFoundError:
+            missing = f"results.tar is not in the artifact store (sha256 {boot.results})"
+            done.note_unreadable(boot.id, missing)
+            return
+        except (ArtifactError, ReadingStopped) as error:
+            done.note_unreadable(boot.id, str(error))
+            return
+        done.runs += len(read)
+        new = [run for run in read if (run.unit_job, run.number) not in stored]
+        done.new += len(new)
+        for run in new:
+            differences = changes({}, run.samples)
+            done.note(_change(boot.id, "not remembered", run, differences))
+        if new and not self.request.dry_run:
+            self.runs.add(boot.id, new, parsers)
+        for run in read:
+            if (old := stored.get((run.unit_job, run.number))) is not None:
+                self._replace(boot.id, old, run, parsers[run.unit_job])
+
+    def _replace(self, boot: int, old: StoredRun, new: ParsedRun, parser: str) -> None:
+        differences = changes(old.samples, new.samples)
+        if differences or old.status != new.status or old.reason != new.reason:
+            self.done.note(_change(boot, old.status, new, differences))
+        if not self.request.dry_run:
+            self.runs.replace(old, new, parser, differences)
+
+
+def _change(
+    boot: int,
+    was: RunStatus | Literal["not remembered"],
+    run: ParsedRun,
+    differences: dict[str, ChangedValues],
+) -> RunChange:
+    return RunChange(boot, run.unit_job, run.number, was, run.status, run.reason, differences)
 
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
@@ -201,52 +216,3 @@ def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str)
         (run := stored.get((job.name, number))) is None or run.parser != parser
         for number in job.numbers
     )
-
-
-def _add_new(
-    runs: Runs,
-    boot: int,
-    new: Sequence[ParsedRun],
-    parsers: dict[str, str],
-    done: Reparsed,
-    *,
-    dry_run: bool,
-) -> None:
-    if not new:
-        return
-    done.new += len(new)
-    for run in new:
-        done.note(
-            RunChange(
-                boot,
-                run.unit_job,
-                run.number,
-                "not remembered",
-                run.status,
-                run.reason,
-                changes({}, run.samples),
-            )
-        )
-    if not dry_run:
-        runs.add(boot, new, parsers)
-
-
-def _replace(
-    runs: Runs,
-    boot: int,
-    old: StoredRun,
-    new: ParsedRun,
-    parser: str,
-    done: Reparsed,
-    *,
-    dry_run: bool,
-) -> None:
-    differences = changes(old.samples, new.samples)
-    if differences or old.status != new.status or old.reason != new.reason:
-        done.note(
-            RunChange(
-                boot, new.unit_job, new.number, old.status, new.status, new.reason, differences
-            )
-        )
-    if not dry_run:
-        runs.replace(old, new, parser, differences)
