@@ -248,5 +248,5 @@ class Bisections(Rows):
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:
     """A row of `BISECTION`."""
-    terms = codec.typed(BisectionTerms, row["terms"], "terms", ignore_unknown=True)
+    terms = codec.typed(BisectionTerms, row["terms"], "terms")
     return Bisection(**{**row, "terms": terms})
