@@ -46,10 +46,10 @@ def test_equal_noise_is_never_called_a_change_of_spread() -> None:
     assert "spread" not in conclusion.reason
 
 
-def test_the_factor_is_in_the_journal_only_where_there_is_one() -> None:
+def test_the_factor_is_in_the_journal_and_null_where_there_is_none() -> None:
     plain = Conclusion(kind="culprit", reason="r")
     louder = Conclusion(kind="culprit", reason="r", spread_ratio=3.0)
-    assert "spread_ratio" not in journal.decision(Conclude(conclusion=plain))
+    assert journal.decision(Conclude(conclusion=plain))["spread_ratio"] is None
     assert json.loads(journal.text(journal.decision(Conclude(conclusion=louder))))[
         "spread_ratio"
     ] == pytest.approx(3.0)
