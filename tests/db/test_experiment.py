@@ -131,6 +131,15 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
     assert "does not build: mm/x.c:1: error" in broken["reason"]
 
 
+def test_the_reference_keeps_its_level_where_the_first_row_does_not_build(desk: Desk) -> None:
+    asked = desk.json("compare", *(desk.commits[i] for i in (2, 3, 4)), "--boots", "3")
+    desk.brain.run()
+    text = desk.run("show", asked["id"], "--format", "text").stdout.splitlines()
+    rows = [line.split() for line in text if line.strip().startswith(desk.commits[2][:12])]
+    assert rows[-1][1] == "80225", "\n".join(text)
+    assert desk.json("show", asked["id"])["reason"] is None  # nothing was lost in the lab
+
+
 def test_the_same_request_is_the_same_experiment(desk: Desk) -> None:
     words = ("experiment", f"{desk.commits[0]}..{desk.commits[1]}")
     assert desk.json(*words)["id"] == desk.json(*words)["id"]

@@ -216,10 +216,12 @@ def _block(
     rows = [_with_values(row, runs) for row in rows]
     some = rows[0]
     sides: dict[int, Side] = {}
+    for row in rows:  # a row whose kernel does not build has no numbers of its reference either
+        if row.reference not in sides or not sides[row.reference].boots:
+            sides[row.reference] = row.base
     for row in rows:
-        sides.setdefault(row.reference, row.base)
-    for row in rows:
-        sides[row.arm] = row.head
+        if row.arm not in sides or row.head.boots:
+            sides[row.arm] = row.head
     place = (some.testbox, some.unit_job)
     return Block(
         testbox=some.testbox,
