@@ -458,13 +458,32 @@ def test_a_good_end_on_a_merged_branch_is_followed_through_the_merge(merged: Ben
     assert facts["culprit"]["subject"] == "commit 23"
 
 
-def test_only_commits_that_touch_the_given_paths_can_be_to_blame(merged: Bench) -> None:
+def test_commits_that_touch_the_given_paths_are_preferred(merged: Bench) -> None:
     command = merged.says(worth({22: -0.1}, ORDER))
     facts = merged.facts(command, "--paths", "side-*", "--first-parent")
     assert facts["culprit"]["commit"] == merged.ids[6]
     status, _, err = merged.bisect(command, "--paths", "nothing/*", "--restart")
     assert status == 2
     assert "touches nothing/*" in err
+
+
+def test_paths_without_the_culprit_blame_no_innocent_commit(tmp_path: Path) -> None:
+    """Commits that touch the paths lie on both sides of the culprit, which touches none of them."""
+    repo = tmp_path / "repo"
+    make_repo(repo, 0)
+    for i in range(1, 13):
+        (repo / f"f{i % 4}.c").write_text(str(i))
+        git(repo, "add", "--all")
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        git(repo, *who, "commit", "--quiet", f"--message=commit {i}")
+    ids = git(repo, "log", "--reverse", "--format=%H").split()
+    bench = Bench(repo, ids, tmp_path / "table")
+    facts = bench.facts(bench.says(wobbling(7)), "--paths", "f1.c")
+    assert facts["culprit"]["commit"] == ids[7]
+    assert f"{ids[7][:12]} touches none of --paths" in facts["reason"]
+    facts = bench.facts(bench.says(wobbling(5)), "--paths", "f1.c", "--restart")
+    assert facts["culprit"]["commit"] == ids[5]
+    assert "--paths" not in facts["reason"]
 
 
 def test_reversed_ends_are_taken_in_the_order_of_history(bench: Bench) -> None:

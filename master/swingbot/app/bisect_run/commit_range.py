@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from swingbot.core.bisect.thresholds import PATHS_WRONG
+
 
 @dataclass(frozen=True, slots=True)
 class RangeCommit:
@@ -28,6 +30,12 @@ class CommitRange:
     shas: tuple[str, ...]
     weights: tuple[float, ...]
     commits: dict[str, RangeCommit]  # all of good..bad, including merged branches
+    relevant: frozenset[str] | None = None  # commits that touch the paths; None: no paths
+
+    def elsewhere(self, sha: str) -> bool:
+        """Return whether a commit that is no merge touches none of the paths."""
+        merge = len(self.commits[sha].parents) > 1
+        return self.relevant is not None and not merge and sha not in self.relevant
 
     def subject(self, sha: str) -> str:
         commit = self.commits.get(sha)
@@ -42,17 +50,21 @@ def make_range(
 ) -> CommitRange:
     """Build the chain from `commits`, in the order of `git log --topo-order GOOD..BAD`.
 
-    Only commits in `relevant`, if given, can be the culprit.
+    Commits outside `relevant`, if given, share the prior probability PATHS_WRONG.
     Raises ValueError if `bad` does not descend from `good`.
     """
     by_sha = {commit.sha: commit for commit in commits}
     chain = _chain(good, bad, commits, by_sha)
+    wanted = frozenset(by_sha.keys() & set(relevant or ())) or None
+    odds = PATHS_WRONG / (1.0 - PATHS_WRONG)
+    other = odds * len(wanted or ()) / max(1, len(by_sha) - len(wanted or ()))
     weights, seen = [0.0], {good}
     for sha in chain[1:]:
         added = _reachable(sha, by_sha, seen)
         seen |= added
-        weights.append(float(len(added) if relevant is None else len(added & set(relevant))))
-    return CommitRange(shas=tuple(chain), weights=tuple(weights), commits=by_sha)
+        touching = added if wanted is None else added & wanted
+        weights.append(len(touching) + other * (len(added) - len(touching)))
+    return CommitRange(shas=tuple(chain), weights=tuple(weights), commits=by_sha, relevant=wanted)
 
 
 def branches(commit: RangeCommit, parent: str) -> tuple[str, ...]:

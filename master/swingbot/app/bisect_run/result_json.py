@@ -25,6 +25,11 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
     interval = single["interval_pct"] if single else _listed(conclusion.interval_pct)
     if _dead_end(conclusion, whole, booted):
         status = "failed"
+    notes += [
+        f"{c['commit'][:12]} touches none of --paths"
+        for c in culprits
+        if whole.elsewhere(c["commit"])
+    ]
     return {
         "id": None,
         "status": status,

@@ -81,7 +81,7 @@ from swingbot.app.commands.context import as_json
     "--paths",
     multiple=True,
     metavar="GLOB",
-    help="Consider only commits that touch these files; may be repeated.",
+    help="Prefer commits that touch these files; may be repeated.",
 )
 @click.option(
     "--layouts",

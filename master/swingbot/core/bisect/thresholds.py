@@ -119,6 +119,10 @@ HINT_LEAST, HINT_MOST = 0.001, 1000.0
 # culprit.
 HINT_FLOOR: Final = 0.1
 
+# Prior probability that no commit of `bisect run --paths` is the culprit. 0: an innocent commit of
+# the paths gets the whole probability. Larger: more boots where the paths are right.
+PATHS_WRONG: Final = 0.05
+
 # --- properties of boots ---
 
 # Failed boots for each good one of the same kernel, beyond `Policy.boot_tries`, after which it
