@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from swingbot.core.text.plain import WIDTH, columns, wrap
+from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,17 @@ def test_strangers_digits_are_broken_like_any_long_word() -> None:
     lines = wrap("123 " * 200)
     assert all(len(line) <= WIDTH for line in lines)
     assert re.sub(r"\s", "", "".join(lines)) == "123" * 200
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("console=ttyS0 panic=-1 mitigations=off", 30, "console=ttyS0 panic=-1..."),
+        ("console=ttyS0 panic=-1 mitigations=off", 26, "console=ttyS0 panic=-1..."),
+        ("console=ttyS0 panic=-1", 22, "console=ttyS0 panic=-1"),
+        ("a " + "x" * 40, 20, "a " + "x" * 15 + "..."),
+        ("x" * 40, 20, "x" * 17 + "..."),
+    ],
+)
+def test_a_long_line_is_cut_after_a_word(text: str, limit: int, shown: str) -> None:
+    assert cut(text, limit) == shown

@@ -44,14 +44,18 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Clean `text` and truncate it to `limit` columns and characters, marked with "..."."""
+    """Clean `text` and truncate it to `limit` columns and characters, marked with "...".
+
+    It ends with a whole word unless that would leave less than half.
+    """
     text = clean(text)
     if len(text) <= limit and columns(text) <= limit:
         return text
     prefix = text[: max(limit - 3, 0)]
     while columns(prefix) > limit - 3:
         prefix = prefix[:-1]
-    return prefix.rstrip() + "..."
+    words = prefix if text[len(prefix)] == " " else prefix.rpartition(" ")[0]
+    return (words if 2 * len(words) >= limit else prefix).rstrip() + "..."
 
 
 def wrap(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> list[str]:
