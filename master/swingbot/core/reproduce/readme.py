@@ -8,7 +8,7 @@ from typing import Final
 
 from swingbot.core.reproduce.kit import Headline, Kit, KitKernel, KitRootfs, Row
 from swingbot.core.reproduce.tables import title
-from swingbot.core.text.plain import clean, columns, cut, wrap
+from swingbot.core.text.plain import clean, columns, cut, repository, wrap
 
 WIDTH: Final = 78
 LINE: Final = 400  # maximum length of a path or URL, which is never wrapped
@@ -127,7 +127,7 @@ def _kernels(kit: Kit) -> Paragraphs:
     for row in kit.rows:
         yield _kernel(row)
     yield _prose(f"in tree {kit.tree}, branch {kit.branch}:")
-    yield _code(clean(kit.url)[:LINE])
+    yield _code(clean(repository(kit.url))[:LINE])
 
 
 def _kernel(row: Row) -> list[str]:

@@ -58,6 +58,11 @@ def cut(text: str, limit: int) -> str:
     return (words if 2 * len(words) >= limit else prefix).rstrip() + "..."
 
 
+def repository(url: str) -> str:
+    """Return the address of a tree for a reader, to whom a path of the server means nothing."""
+    return "a directory of swingbot's server" if url.startswith(("/", "file:")) else url
+
+
 def wrap(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> list[str]:
     """Clean `text` and wrap it at `width` columns.
 

@@ -26,7 +26,7 @@ from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
 from swingbot.core.report.report_facts import ReportFacts
 from swingbot.core.text.numbers import count, sure
-from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
+from swingbot.core.text.plain import WIDTH, clean, cut, repository, shell, wrap
 
 _MOST_ROWS = 12  # other rows shown in full; the page has all of them
 _MOST_TESTBOXES = 6  # testboxes in the first table
@@ -156,7 +156,9 @@ def _measured(facts: ReportFacts, rows: Sequence[ComparisonRow]) -> str:
 
 
 def _place(facts: ReportFacts) -> str:
-    return f"{cut(facts.tree, 40)}, branch {cut(facts.branch, 60)}, {cut(facts.url, 100)}"
+    return (
+        f"{cut(facts.tree, 40)}, branch {cut(facts.branch, 60)}, {cut(repository(facts.url), 100)}"
+    )
 
 
 def _which_is_better(row: ComparisonRow) -> str:

@@ -1,4 +1,4 @@
-"""Wrapped text of mails: a number stays on one line with its unit, thousands and fraction."""
+"""Text for mails: wrapped and cut between words, with addresses that a reader can use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from swingbot.core.text.plain import WIDTH, columns, cut, wrap
+from swingbot.core.text.plain import WIDTH, columns, cut, repository, wrap
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,16 @@ def test_strangers_digits_are_broken_like_any_long_word() -> None:
 )
 def test_a_long_line_is_cut_after_a_word(text: str, limit: int, shown: str) -> None:
     assert cut(text, limit) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("/root/.cache/linux.git", "a directory of swingbot's server"),
+        ("file:///srv/linux.git", "a directory of swingbot's server"),
+        ("https://git.example.org/linux.git", "https://git.example.org/linux.git"),
+        ("git@example.org:linux.git", "git@example.org:linux.git"),
+    ],
+)
+def test_a_path_of_the_server_is_no_address_for_a_reader(url: str, shown: str) -> None:
+    assert repository(url) == shown
