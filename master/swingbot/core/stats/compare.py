@@ -101,10 +101,12 @@ def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None
     against = _join(invalid, _join(drifting, unsteady))
     if against:
         return replace(row, verdict="invalid", reason=against, more_boots=None)
+    if row.changed or rule.paired:  # boots of equal images with equal k are one on a paired testbox
+        return row
     stuck = repeated_digits(
-        [[tuple(boot.values) for boot in side] for side in drawn.sides], paired=rule.paired
+        [[tuple(boot.values) for boot in side] for side in drawn.sides], paired=False
     )
-    if not stuck or row.changed:
+    if not stuck:
         return row
     return replace(row, verdict="unclear", reason=_join(row.reason, stuck), more_boots=None)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-FEWEST: Final = 4  # boots that print the same
+FEWEST: Final = 6  # boots that print the same
 _APART: Final = 10  # units of the last digit between a boot that repeats and one that does not
 _UNITS: Final = 10_000  # a level of so many units of the last digit does not repeat by chance
 
