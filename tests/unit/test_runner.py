@@ -137,6 +137,17 @@ def test_a_run_over_its_limit_is_ended_and_keeps_what_it_printed(
     assert results.runs["a-job", 1]["stdout"] == "1\n"
 
 
+def test_a_run_that_never_started_is_not_over_its_limit(tmp_path: Path) -> None:
+    """perf refuses an event, or the shell is killed: nobody writes a status."""
+    (tmp_path / "bin").mkdir()
+    timeout = tmp_path / "bin" / "timeout"
+    timeout.write_text("#!/bin/sh\necho 'event syntax error' >&2; exit 1\n")
+    timeout.chmod(0o755)
+    results = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, str(timeout.parent))
+    assert results.runs["a-job", 0]["rc"] == "137\n"
+    assert "event syntax error" in results.runs["a-job", 0]["stderr"]
+
+
 def test_counting_never_touches_the_program_s_own_output(tmp_path: Path) -> None:
     results = run_here(tmp_path, [a_job()], {"prints": "echo 1"})
     assert results.runs["a-job", 0]["stdout"] == "1\n"

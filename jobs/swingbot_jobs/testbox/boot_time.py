@@ -43,5 +43,7 @@ def seconds_of_run(testbox: Testbox, job: UnitJob, monitor: str | None) -> float
     """Return the duration of one run of `job`."""
     virtual = isinstance(testbox.driver, QemuDriver)
     around = LKP_VIRTUAL_SECONDS if virtual else LKP_REAL_SECONDS
-    pace = ICOUNT_PACE if testbox.repeatable else 1.0
+    # one that is remembered without its file has no driver
+    counted = testbox.repeatable or getattr(testbox.driver, "accel", "") == "icount"
+    pace = ICOUNT_PACE if counted else 1.0
     return pace * (run_seconds(job, monitor) + (around if testbox.lkp is not None else 0.0))

@@ -164,9 +164,12 @@ one_run() {
 	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" \
 		sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" \
 		>"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
-	[ -s "$sb_at/rc" ] || echo 124 >"$sb_at/rc"
 	clock
 	sb_ended=$sb_now
+	# perf or the inner shell may have ended without a status too
+	[ -s "$sb_at/rc" ] || {
+		[ "$((sb_ended - sb_began))" -lt "$((sb_limit * 100))" ] && echo 137 || echo 124
+	} >"$sb_at/rc"
 	snapshot
 	sweep
 	seconds "$((sb_ended - sb_began))" >"$sb_at/seconds"

@@ -168,7 +168,7 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedB
         objects=directory,
         ceiling=one.allowed * one.site.make_jobs,
         past=FullBuild.read(_full_build(one, tree)),
-        full=not (directory / "vmlinux").exists(),
+        full=next(directory.rglob("*.o"), None) is None,
         tell=one.progress,
     )
     make = Make(

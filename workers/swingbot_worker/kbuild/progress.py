@@ -88,12 +88,14 @@ class BuildProgress:
         """Take the processor time and count the finished objects."""
         self.processor = max(self.processor, process.processor_seconds() - self._before)
         began = f"@{self._began}"
+        spent = _spent()
         # a hostile makefile can touch files, but cannot make one file count twice
         done = process.output(
             ["find", self.objects, "-xdev", "-name", "*.o", "-newermt", began, "-printf", "."],
             timeout=_COUNT_SECONDS,
             env=_ENVIRONMENT,
         )
+        self._before += _spent() - spent  # to count is no work of the build
         count = done.text.count(".") if done.rc == 0 else 0
         if count > self.finished:
             self.finished, self._at_object = count, self.processor
@@ -121,3 +123,9 @@ class BuildProgress:
             left = seconds * (self.past.objects - self.finished) / self.finished
             line += f", about {self.past.objects} in all, {left:.0f} s left at this rate"
         return line
+
+
+def _spent() -> float:
+    """Return the processor time of children that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
