@@ -20,6 +20,7 @@ import dataclasses
 import enum
 import math
 import re
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -162,6 +163,8 @@ def typed(kind: type[T], value: Any, where: str = "", *, ignore_unknown: bool = 
 def _typed(kind: Any, value: Any, ignore: bool) -> Any:
     if isinstance(value, LocatedValue):
         try:
+            if value.content is None:
+                raise BadDocument("has no value")
             return _typed(kind, _content(value), ignore)
         except BadDocument as error:
             raise error.within(line=value.where) from None
@@ -176,7 +179,7 @@ def _typed(kind: Any, value: Any, ignore: bool) -> Any:
         return None if value is None and type(None) in inner else _alternative(inner, value, ignore)
     if origin is Literal:
         _must(value in inner, value, f"one of {', '.join(map(str, inner))}")
-        return value
+        return inner[inner.index(value)]
     if dataclasses.is_dataclass(kind):
         return _object(kind, value, ignore)
     if origin is not None and issubclass(origin, Mapping):
@@ -244,7 +247,7 @@ def _scalar(kind: Any, value: Any) -> Any:
         value = _number(kind, str(value)) if kind in (int, float, bool) else str(value)
     if kind is float:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        _must(number and math.isfinite(value), value, _SCALARS[kind])
+        _must(number and abs(value) <= sys.float_info.max, value, _SCALARS[kind])
         return float(value)
     if kind in _SCALARS:
         _must(

@@ -135,3 +135,10 @@ def test_a_file_with_lines_is_read_by_its_types_and_errors_name_the_innermost_li
             read(wrong)
     with pytest.raises(BadDocument, match=r"^x.yaml:9: parts\[1\]: key 'more' is unknown here"):
         read("9\n    more: 1")
+    with pytest.raises(BadDocument, match=r"^x.yaml:8: parts\[1\].level: has no value"):
+        read("")
+
+
+def test_a_whole_number_beyond_every_float_is_refused() -> None:
+    with pytest.raises(BadDocument, match="level: 1000+ is not a finite number"):
+        typed(Part, {"class": "a", "n": 1, "level": 10**400})

@@ -15,13 +15,6 @@ TESTBOXES = Path(__file__).resolve().parents[2] / "workers" / "testboxes"
 KEY = "a" * 64
 
 
-def test_an_order_without_a_word_is_trusted_and_another_word_is_refused() -> None:
-    assert trust.trust_of(None) == trust.trust_of("trusted") == "trusted"
-    assert trust.trust_of("untrusted") == "untrusted"
-    with pytest.raises(ValueError, match="one of trusted, untrusted"):
-        trust.trust_of("maybe")
-
-
 def test_one_untrusted_part_makes_the_whole_untrusted() -> None:
     assert trust.least(["trusted", "untrusted"]) == "untrusted"
     assert trust.least(["trusted", "trusted"]) == trust.least([]) == "trusted"

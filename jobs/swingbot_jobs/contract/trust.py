@@ -15,19 +15,6 @@ Trust = Literal["trusted", "untrusted"]
 LEVELS: Final[tuple[Trust, ...]] = ("trusted", "untrusted")
 
 
-def trust_of(word: object) -> Trust:
-    """Return the level that `word` names. None is trusted, as in orders older than trust levels.
-
-    Raises ValueError.
-    """
-    if word is None:
-        return "trusted"
-    level = next((level for level in LEVELS if level == word), None)
-    if level is None:
-        raise ValueError(f"trust is {str(word)[:40]!r}; it is one of {', '.join(LEVELS)}")
-    return level
-
-
 def least(levels: Iterable[Trust]) -> Trust:
     """Return the level of something that has several parts."""
     return "untrusted" if "untrusted" in set(levels) else "trusted"

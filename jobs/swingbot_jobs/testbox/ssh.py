@@ -121,10 +121,10 @@ class SshDriver:
 
 def parse(table: LocatedValue) -> SshDriver:
     """Read the table `ssh` of a testbox file. Raises TestboxError with file and line."""
-    given = dict(table.table or {})
+    given: dict[str, Any] = dict(table.table or {})
     for key in ("console", "power"):
         if key in given and given[key].text == "none":
-            given[key] = replace(given[key], content=None)
+            given[key] = None
     network = _network(table, given.pop("network", None))
     driver = read(SshDriver, replace(table, content=given), "ssh")
     driver = replace(driver, network=network, kconfig_needed=bare(driver.kconfig_needed))
