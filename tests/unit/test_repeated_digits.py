@@ -29,6 +29,7 @@ def test_a_stale_result_is_said() -> None:
         [[(0.0,)] * 6, [(0.0,)] * 5 + [(12.0,)]],  # events that are rare
         [[(100.01,)] * 4, [(90.12,)] * 4],  # a program that repeats, and a change
         [[(100.01,), (100.02,), (100.01,)], [(100.01,), (100.02,), (100.03,)]],
+        [[(312500 / s,) for s in (0.512, 0.512, 0.513, 0.512, 0.512)]] * 2,  # of whole ms
         [[], []],
     ],
 )
@@ -38,6 +39,12 @@ def test_what_repeats_honestly_says_nothing(kernels: list[list[tuple[float, ...]
 
 def test_a_program_repeats_by_design_where_the_clock_counts_instructions() -> None:
     assert repeated_digits([[(9412.37,)] * 3, [(9412.37,)] * 3], paired=True) is None
+
+
+def test_a_counter_may_be_constant() -> None:
+    side = [BootRuns(k=k, values=(34359738367.0,)) for k in range(3)]
+    rule = Rule(klass="counter", better=None, min_effect_pct=5)
+    assert compare(side, side, rule).verdict == "same"
 
 
 def test_no_absence_of_a_change_is_claimed_from_them() -> None:

@@ -101,14 +101,16 @@ def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None
     against = _join(invalid, _join(drifting, unsteady))
     if against:
         return replace(row, verdict="invalid", reason=against, more_boots=None)
-    if row.changed or rule.paired:  # boots of equal images with equal k are one on a paired testbox
+    # boots of equal images with equal k are one on a paired testbox; MemTotal is always the same
+    if row.changed or rule.paired or rule.klass == "counter":
         return row
     stuck = repeated_digits(
         [[tuple(boot.values) for boot in side] for side in drawn.sides], paired=False
     )
     if not stuck:
         return row
-    return replace(row, verdict="unclear", reason=_join(row.reason, stuck), more_boots=None)
+    said = None if row.verdict == "same" else row.reason
+    return replace(row, verdict="unclear", reason=_join(said, stuck), more_boots=None)
 
 
 def _nothing(drawn: BootUnits, rule: Rule, reason: str | None) -> ComparisonRow:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 FEWEST: Final = 6  # boots that print the same
 _APART: Final = 10  # units of the last digit between a boot that repeats and one that does not
+_TICKS: Final = 2_000  # of a coarse clock: 512 and 513 ms make rates of many digits
 _UNITS: Final = 10_000  # a level of so many units of the last digit does not repeat by chance
 
 
@@ -34,7 +36,7 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
     if abs(level) < _UNITS * unit:
         return None
     apart = any(
-        boot and abs(sum(boot) / len(boot) - level) >= _APART * unit
+        boot and abs(sum(boot) / len(boot) - level) >= _APART * unit and not _ticks(same, boot)
         for kernel in within
         for boot in kernel
     )
@@ -43,6 +45,14 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
     return (
         f"{times} of {len(boots)} boots gave exactly {same[0]:.10g}, whichever kernel ran: a stale"
         " result or a testbox that is stuck? No absence of a change follows from them"
+    )
+
+
+def _ticks(same: Sequence[float], boot: Sequence[float]) -> bool:
+    """Return whether the values are one amount over times of a coarse clock."""
+    ratios = [a / b if b else 0.0 for a, b in zip(same, boot, strict=False)]
+    return all(
+        abs(float(Fraction(ratio).limit_denominator(_TICKS)) - ratio) < 1e-12 for ratio in ratios
     )
 
 

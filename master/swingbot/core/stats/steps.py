@@ -110,7 +110,7 @@ def candidate_step(values: Array, steps: Sequence[LevelStep]) -> LevelStep | Non
     most = min(_LAST, n - begin - STEP_FEWEST_INSIDE)
     if most < 1:
         return None
-    points = np.concatenate([_without_wild(values)[:-most], values[-most:]])
+    points = np.concatenate([_without_wild(values)[:-2], values[-2:]])
     cuts = [step.at for step in steps]
     noise = replace(noise_about(points, cuts), alike=0.0)
     for _ in range(2):

@@ -284,7 +284,7 @@ def _with_recoveries(
     for recovery in recoveries(*family, rows, rule):
         change, back = (arms[pairs[i][1]].name for i in (recovery.change, recovery.back))
         extent = (
-            f"{100 * recovery.part:.0f} % of it"
+            f"{min(99.0, 100 * recovery.part):.0f} % of it"
             if recovery.part is not None
             else "all of it"
             if recovery.shown
