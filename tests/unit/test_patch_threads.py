@@ -482,6 +482,14 @@ def test_what_is_left_out_is_listed_with_its_author_and_the_reason() -> None:
     assert f"left out: [PATCH 0/2] mm: all by {ADA} (cover letter), " in str(outcome(thread.data()))
 
 
+def test_a_patch_that_is_sent_again_in_answer_to_the_first_replaces_it() -> None:
+    thread = Thread(random.Random(1))
+    first = thread.mail("[PATCH] mm: one", f"Why.\n---\n{a_diff('a.c')}")
+    thread.mail("[PATCH RESEND] mm: one", f"Why.\n---\n{a_diff('b.c')}", to=first)
+    [patch] = read_file("thread.mbx", thread.data()).patches
+    assert "b.c" in str(patch)
+
+
 def test_a_patch_beyond_the_count_is_read_and_said() -> None:
     thread = Thread(random.Random(1))
     one_more(thread)

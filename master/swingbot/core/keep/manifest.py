@@ -14,7 +14,7 @@ FORMAT: Final = 3  # 1 and 2: made before the first release
 _TABLE: Final = re.compile(r"[a-z_]{1,63}")
 _FILE: Final = re.compile(
     r"database/[a-z_]+\.copy\.zst|artifacts/[0-9a-f]{2}/[0-9a-f]{62}\.(?:zst|gone)"
-    r"|(?:mail/new|mail/cur|mirror\.git(?:/[a-z0-9]+)*)/[A-Za-z0-9_][A-Za-z0-9_.,:=+-]{0,254}"
+    r"|(?:mail/new|mail/cur|mirror\.git(?:/[a-z0-9-]+)*)/[A-Za-z0-9_][A-Za-z0-9_.,:=+-]{0,254}"
 )
 _SUM: Final = re.compile(r"([0-9a-f]{64})  (.+)")
 
