@@ -16,7 +16,7 @@ import pytest
 
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.fence import NO_FENCE, Fence
-from swingbot_worker.testbox.ssh import power_switch, session
+from swingbot_worker.testbox.ssh import guest, power_switch, session
 from tests.contract.labs import PROGRAMS, ROOT, Lab, a_job, programs_in
 from tests.fakes import played_testbox
 from tests.fakes.played_testbox import World
@@ -37,6 +37,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, folder: Path, quiet_seconds: float) 
         ("LEAVE_SECONDS", 2.0),
     ):
         monkeypatch.setattr(session, name, seconds)
+    monkeypatch.setattr(guest, "BEAT_SECONDS", quiet_seconds / 6)  # as 15 of 90
     monkeypatch.setattr(power_switch, "OFF_SECONDS", 0.0)
 
 

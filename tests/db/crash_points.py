@@ -16,7 +16,7 @@ import pytest
 from tests.amount import ALL
 from tests.times import processor_seconds
 
-unhurried: Final = pytest.mark.timeout(0) if ALL else pytest.mark.usefixtures()
+unhurried: Final = pytest.mark.timeout(0 if ALL else 900)
 SECONDS: Final = 30.0  # of processors, for the sample of one test
 LEAST: Final = 3  # points that are tried whatever they take
 
