@@ -34,7 +34,7 @@ class Outbox(Rows):
         return [_mail(row) for row in rows]
 
     def lock(self, report: int) -> OutboxMail | None:
-        row = self.select_one(f"{_MAIL} WHERE r.id = :id FOR UPDATE OF r", id=report)
+        row = self.select_one(f"{_MAIL} WHERE r.id = :id FOR UPDATE", id=report)
         return None if row is None else _mail(row)
 
     def update(self, mail: OutboxMail) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -321,3 +321,26 @@ def test_a_mail_is_stored_with_its_commit_and_gets_other_recipients(
         tx.outbox.readdress(number, Addressed(to=("b@c.org",), cc=(LIST,), lists=(LIST,)), b"new")
     found = the_mail(store, number)
     assert (found.recipients, found.lists, found.message) == (("b@c.org", LIST), (LIST,), b"new")
+
+
+def test_a_mail_that_a_person_readdressed_during_the_pass_goes_to_the_new_recipients(
+    store: Store, report: Callable[..., int]
+) -> None:
+    with store.transaction() as tx:
+        report(tx, "queued")
+        second = report(tx, "queued", to=("wrong@example.org",))
+
+    class SlowServer(MemoryServer):
+        def send(
+            self, message: bytes, recipients: Sequence[str], *, patient: bool = False
+        ) -> dict[str, str]:
+            if not self.taken:
+                act(store, "hold", second)
+                with store.transaction() as tx:
+                    tx.outbox.readdress(second, Addressed(to=("right@example.org",)), b"new")
+                act(store, "release", second)
+            return super().send(message, recipients, patient=patient)
+
+    server = SlowServer()
+    assert send(store, server=server, later=1) == [DeliveryFate.SENT] * 2
+    assert server.taken == [("dev@example.org",), ("right@example.org",)]

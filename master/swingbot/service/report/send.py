@@ -134,8 +134,8 @@ class Sender:
     def _send_queued(self, now: datetime) -> Iterator[SendResult]:
         with self.begin("mails due") as tx:
             due = [] if self.rules.stop else tx.outbox.in_state("queued", now)
-        for mail in due:
-            if not self._take(mail.report, now):
+        for number in [mail.report for mail in due]:
+            if (mail := self._take(number, now)) is None:
                 continue
             try:
                 yield self._send(mail, now)
@@ -146,22 +146,23 @@ class Sender:
                 if error.unreachable:
                     return
 
-    def _take(self, report: int, now: datetime) -> bool:
-        """queued -> sending, one more try; False if it must not be sent: mail is stopped, a person
-        held or dropped it, or what has changed since it was written holds it.
+    def _take(self, report: int, now: datetime) -> OutboxMail | None:
+        """queued -> sending, one more try; return the mail as it is now, and None if it must not
+        be sent: mail is stopped, a person held or dropped it, or what has changed since it was
+        written holds it.
         """
         with self.begin("report sending") as tx:
             mail = None if tx.outbox.stopped() else tx.outbox.lock(report)
             if mail is None or mail.state != "queued":
-                return False
+                return None
             sent = tx.outbox.sent_to(mail.recipients, now - timedelta(hours=DAY_HOURS))
             why = why_not(mail.recipients, mail.lists, sent, self.rules)
             if why is not None:
                 tx.outbox.update(replace(mail, state="held", reason=why))
-                return False
+                return None
             tries = mail.tries + 1
             tx.outbox.update(replace(mail, state="sending", tries=tries, next_try=now + SETTLE))
-        return True
+        return mail
 
     def _leave(self, mail: OutboxMail, name: str, **changes: Any) -> None:
         """Change a mail in state `sending`, which only the sender moves."""
