@@ -19,15 +19,18 @@ WHERE h.tree = :tree ORDER BY h.metric, h.testbox, h.unit_job"""
 # A branch of a merge is searched by a bisection of its own, whose culprit is the better one. Tips
 # after good, up to bad, may be those with which the culprit came.
 _BISECTED: Final = """
+WITH tips AS MATERIALIZED (
+  SELECT commit, place FROM v_tips WHERE tree = (SELECT name FROM tree WHERE id = :tree)
+)
 SELECT b.id, b.testbox, b.unit_job, b.metric, b.conclusion->'culprit'->>'commit' AS culprit,
   (b.conclusion->>'change_pct')::double precision AS pct,
   (b.conclusion->'interval_pct'->>0)::double precision AS low_pct,
   (b.conclusion->'interval_pct'->>1)::double precision AS high_pct,
-  (SELECT array_agg(tip.commit) FROM v_tips tip JOIN v_tips bad ON bad.tree = tip.tree
-    LEFT JOIN v_tips good ON good.tree = tip.tree AND good.commit = coalesce(up.good, b.good)
-    WHERE tip.tree = t.name AND bad.commit = coalesce(up.bad, b.bad)
-      AND tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips
-FROM bisection b JOIN tree t ON t.id = b.tree LEFT JOIN bisection up ON up.id = b.parent
+  (SELECT array_agg(tip.commit) FROM tips tip
+    WHERE tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips
+FROM bisection b LEFT JOIN bisection up ON up.id = b.parent
+LEFT JOIN tips bad ON bad.commit = coalesce(up.bad, b.bad)
+LEFT JOIN tips good ON good.commit = coalesce(up.good, b.good)
 WHERE b.tree = :tree AND b.status = 'culprit' AND b.conclusion->>'change_pct' IS NOT NULL
 ORDER BY b.id
 """

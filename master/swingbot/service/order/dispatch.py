@@ -134,15 +134,16 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
         order = orders[attempt.order_id]
-        limit = GRACE + attempt_seconds(
-            order.kind, _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, order)
-        )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(
                 lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
             )
-        elif (age := lab.clock.database.age(attempt.age_seconds)) > limit:
+        elif (
+            age := lab.clock.database.age(attempt.age_seconds)
+        ) > GRACE and age > GRACE + attempt_seconds(
+            order.kind, _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, order)
+        ):
             why = f"no sign of life for {age:.0f} s"
             _give_up(lab.catalogue.testboxes, lab.settings, tx, order, attempt, why, silent=True)
         elif attempt.dispatch_state != "over":
