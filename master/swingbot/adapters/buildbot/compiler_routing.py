@@ -127,7 +127,8 @@ def routing(begin: OpenTransaction) -> Callable[[Builder, Any, Any], defer.Defer
             str(request.properties.getProperty(name))
             for name in ("swingbot_order", "swingbot_attempt")
         )
-        attached = [one.worker.workername for one in builder.workers]
+        working = (one.worker for one in builder.workers if not one.worker.isPaused())
+        attached = [one.workername for one in working]
         able = [name for name in attached if may_build(announced, name, compiler)]
         earlier = {name for name, made in tried[order].items() if made != attempt}
         worker = candidate.worker.workername

@@ -1,4 +1,4 @@
-"""`swingbot up`, `loop`, `web`, `smtpd`, `db`, `settings`, `describe`: the service."""
+"""`swingbot up`, `loop`, `web`, `smtpd`, `db`, `settings`: the service."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ from swingbot_jobs import codec
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
+_ODD: Final = re.compile(r"^[^A-Za-z0-9_]|[^A-Za-z0-9_.,:=+-]")
 
 
 class KeepError(Exception):
@@ -188,5 +190,6 @@ def _mail(folder: Path, target: Path) -> None:
     for path in maildir.files(folder):
         if path.name.startswith("."):
             continue  # not a mail
+        name = _ODD.sub("_", path.name)  # only such names are restored
         with suppress(FileNotFoundError):  # moved or deleted by a mail reader
-            copy(path, target / path.parent.name / path.name)
+            copy(path, target / path.parent.name / name)

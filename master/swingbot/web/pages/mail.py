@@ -72,7 +72,7 @@ def _facts(file: Path) -> Row:
     try:
         date = parsedate_to_datetime((facts["date"] or "")[:100]).astimezone()
         facts["date"] = date.strftime("%Y-%m-%d %H:%M:%S")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         facts["date"] = None
     return facts | {"key": file.name.split(":")[0], "size": file.stat().st_size}
 
