@@ -548,7 +548,9 @@ def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(
     site: Site, repo: Path, tmp_path: Path, after: str, reason: str
 ) -> None:
     outcome = build(site, repo, hostile(repo, "", after=f"{after}\n"), tmp_path / "out")
-    assert outcome["status"] == "failed" and reason in outcome["reason"], outcome["reason"]
+    # a limit of ours is no verdict about the commit
+    status = "infra" if "limit" in reason or reason == "deep" else "failed"
+    assert (outcome["status"], reason in outcome["reason"]) == (status, True), outcome["reason"]
     assert (
         "bzImage" not in outcome["files"] or (tmp_path / "out" / "bzImage").stat().st_size < 1 << 20
     )
