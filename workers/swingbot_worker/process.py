@@ -145,9 +145,14 @@ def processor_seconds() -> float:
             ours[pid] = pid in ticks and is_ours(ticks[pid][0])
         return ours[pid]
 
-    past = os.times()
     live = sum(time for pid, (_, time) in ticks.items() if pid != os.getpid() and is_ours(pid))
-    return live / os.sysconf("SC_CLK_TCK") + past.children_user + past.children_system
+    return live / os.sysconf("SC_CLK_TCK") + past_processor_seconds()
+
+
+def past_processor_seconds() -> float:
+    """Return the processor time of this process's children that have ended, in seconds."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def tied_to_us(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:

@@ -44,12 +44,12 @@ def histories(conn: sa.Connection, tree: int) -> list[Row]:
     `upto` is the comparison of the last tip; `findings` are as in tree_history, with what finished
     bisections know about their steps.
     """
-    known = bisected_steps(conn, tree)
+    bisected = bisected_steps(conn, tree)
     return [
         row
         | {
             "upto": shown("comparison", row["upto"]),
-            "findings": _overruled(row["findings"], known.get(_key(row), [])),
+            "findings": _overruled(row["findings"], bisected.get(_key(row), [])),
         }
         for row in rows(conn, _OF, tree=tree)
     ]
@@ -75,7 +75,7 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 
 def _overruled(
-    stored: Mapping[str, Any], known: list[tuple[frozenset[str], BisectedStep]]
+    stored: Mapping[str, Any], bisected: list[tuple[frozenset[str], BisectedStep]]
 ) -> Mapping[str, Any]:
     """Return stored findings with their bisections; those of a different version as they are."""
     from swingbot.core.stats.findings import Findings, with_bisected
@@ -83,6 +83,6 @@ def _overruled(
     try:
         findings = codec.typed(Findings, stored, ignore_unknown=True)
         commits = {int(at): tip["commit"] for at, tip in stored["tips"].items()}
-        return {**stored, **codec.plain(with_bisected(findings, commits, known))}
+        return {**stored, **codec.plain(with_bisected(findings, commits, bisected))}
     except (AttributeError, KeyError, TypeError, ValueError):
         return stored

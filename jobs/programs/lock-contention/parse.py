@@ -100,7 +100,7 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
     """Percent of CPU time spent spinning, by lock, and the mean number of tasks that slept waiting.
 
     Share of a lock: 100 * (sum of its waits) / (seconds recorded * CPUs). Empty without the line
-    `recorded`, which older results lack. On one CPU nobody spins, whatever the kernel does:
+    `recorded`, which older results lack. On one CPU no task spins:
     there is no share of it.
     """
     recorded = next((match for line in lines if (match := RECORDED.fullmatch(line))), None)

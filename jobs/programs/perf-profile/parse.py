@@ -15,8 +15,6 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     text = files.get("perf-profile", "")
     shares = read_profile(text)
     large = {name: round(share, 2) for name, share in shares.items() if share >= 0.05}
-    if re.search(
-        r"^# nrcpus online : 1$", text, re.MULTILINE
-    ):  # on one CPU nobody spins, whatever the kernel does
+    if re.search(r"^# nrcpus online : 1$", text, re.MULTILINE):  # no task spins on one CPU
         return dict(large)
     return {**large, "lock_slowpath": round(lock_slowpath(shares), 2)}

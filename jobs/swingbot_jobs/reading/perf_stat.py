@@ -180,7 +180,7 @@ def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
     others: list[tuple[str, str]] = []
     for line in lines:
         match = _SEPARATED.match(line) or _OLD.match(line)
-        # `-x@` with a cgroup leaves cycles@A, which is no event.
+        # `-x@` with a cgroup leaves cycles@A, which is not an event.
         strange = match and match["sep"] == "@" and "@" in match["event"]
         if match and not strange and _EVENT.fullmatch(match["event"]):
             rows.append((match, line))

@@ -41,9 +41,8 @@ def limit_of(seconds: float) -> float:
 
 def seconds_of_run(testbox: Testbox, job: UnitJob, monitor: str | None) -> float:
     """Return the duration of one run of `job`."""
-    virtual = isinstance(testbox.driver, QemuDriver)
-    around = LKP_VIRTUAL_SECONDS if virtual else LKP_REAL_SECONDS
-    # one that is remembered without its file has no driver
-    counted = testbox.repeatable or getattr(testbox.driver, "accel", "") == "icount"
+    qemu = testbox.driver if isinstance(testbox.driver, QemuDriver) else None
+    around = LKP_VIRTUAL_SECONDS if qemu else LKP_REAL_SECONDS
+    counted = testbox.repeatable or (qemu is not None and qemu.accel == "icount")
     pace = ICOUNT_PACE if counted else 1.0
     return pace * (run_seconds(job, monitor) + (around if testbox.lkp is not None else 0.0))

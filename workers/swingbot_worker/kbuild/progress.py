@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from swingbot_jobs import codec
 from swingbot_worker import LimitReached, limits, process
 
 Progress = Callable[[str], None]
@@ -31,14 +32,12 @@ class FullBuild:
     @classmethod
     def read(cls, file: Path) -> FullBuild | None:
         """Return the record in `file`; None if there is none."""
-        with suppress(OSError, ValueError, TypeError):
-            return cls(**json.loads(file.read_text()))
+        with suppress(OSError, ValueError):
+            return codec.typed(cls, json.loads(file.read_text()))
         return None
 
     def write(self, file: Path) -> None:
-        file.write_text(
-            json.dumps({"objects": self.objects, "processor_seconds": self.processor_seconds})
-        )
+        file.write_text(json.dumps(codec.plain(self)))
 
 
 @dataclass(slots=True)
@@ -88,14 +87,15 @@ class BuildProgress:
         """Take the processor time and count the finished objects."""
         self.processor = max(self.processor, process.processor_seconds() - self._before)
         began = f"@{self._began}"
-        spent = _spent()
+        counting = process.past_processor_seconds()
         # a hostile makefile can touch files, but cannot make one file count twice
         done = process.output(
             ["find", self.objects, "-xdev", "-name", "*.o", "-newermt", began, "-printf", "."],
             timeout=_COUNT_SECONDS,
             env=_ENVIRONMENT,
         )
-        self._before += _spent() - spent  # to count is no work of the build
+        # The build did not do the counting.
+        self._before += process.past_processor_seconds() - counting
         count = done.text.count(".") if done.rc == 0 else 0
         if count > self.finished:
             self.finished, self._at_object = count, self.processor
@@ -123,9 +123,3 @@ class BuildProgress:
             left = seconds * (self.past.objects - self.finished) / self.finished
             line += f", about {self.past.objects} in all, {left:.0f} s left at this rate"
         return line
-
-
-def _spent() -> float:
-    """Return the processor time of children that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system

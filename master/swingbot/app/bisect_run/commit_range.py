@@ -30,12 +30,12 @@ class CommitRange:
     shas: tuple[str, ...]
     weights: tuple[float, ...]
     commits: dict[str, RangeCommit]  # all of good..bad, including merged branches
-    relevant: frozenset[str] | None = None  # commits that touch the paths; None: no paths
+    relevant: frozenset[str] = frozenset()  # commits that touch the paths; empty: no paths
 
     def elsewhere(self, sha: str) -> bool:
-        """Return whether a commit that is no merge touches none of the paths."""
+        """Return whether a commit touches none of the paths; False for a merge."""
         merge = len(self.commits[sha].parents) > 1
-        return self.relevant is not None and not merge and sha not in self.relevant
+        return bool(self.relevant) and not merge and sha not in self.relevant
 
     def subject(self, sha: str) -> str:
         commit = self.commits.get(sha)
@@ -55,14 +55,14 @@ def make_range(
     """
     by_sha = {commit.sha: commit for commit in commits}
     chain = _chain(good, bad, commits, by_sha)
-    wanted = frozenset(by_sha.keys() & set(relevant or ())) or None
+    wanted = frozenset(by_sha.keys() & set(relevant or ()))
     odds = PATHS_WRONG / (1.0 - PATHS_WRONG)
-    other = odds * len(wanted or ()) / max(1, len(by_sha) - len(wanted or ()))
+    other = odds * len(wanted) / max(1, len(by_sha) - len(wanted))
     weights, seen = [0.0], {good}
     for sha in chain[1:]:
         added = _reachable(sha, by_sha, seen)
         seen |= added
-        touching = added if wanted is None else added & wanted
+        touching = added & wanted if wanted else added
         weights.append(len(touching) + other * (len(added) - len(touching)))
     return CommitRange(shas=tuple(chain), weights=tuple(weights), commits=by_sha, relevant=wanted)
 

@@ -133,15 +133,13 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     attempts = tx.attempts.in_state("running")
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
-        order = orders[attempt.order_id]
+        order, age = orders[attempt.order_id], lab.clock.database.age(attempt.age_seconds)
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(
                 lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
             )
-        elif (
-            age := lab.clock.database.age(attempt.age_seconds)
-        ) > GRACE and age > GRACE + attempt_seconds(
+        elif age > GRACE and age > GRACE + attempt_seconds(  # a young attempt costs no statement
             order.kind, _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, order)
         ):
             why = f"no sign of life for {age:.0f} s"
