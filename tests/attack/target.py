@@ -22,11 +22,15 @@ UNDISTURBED_ROUNDS: Final = 5
 
 
 class Result(NamedTuple):
-    """Whether the service held, and the figures that say so. `skipped`: it was not attacked."""
+    """Whether the service held, and the figures that say so. `skipped`: it was not attacked.
+
+    `late`: nothing failed but answers came late, which other work on the host can cause too.
+    """
 
     held: bool
     line: str
     skipped: bool = False
+    late: bool = False
 
 
 def skipped(reason: str) -> Result:
@@ -98,15 +102,15 @@ class Watch:
     failures: list[str] = field(default_factory=list)
     resident: int = 0
     rounds: int = 0
-    undisturbed: float = 0.0  # seconds of the slowest page before the attack
+    undisturbed: float = 0.0  # seconds of the slowest page before and after the attack
 
     def measure_undisturbed(self) -> None:
-        """Ask some rounds before the attack."""
+        """Ask some rounds without the attack."""
+        calm = Watch(self.target)
         for _ in range(UNDISTURBED_ROUNDS):
-            self.ask()
-        self.undisturbed, self.rounds = self.slowest["page"], 0
-        self.slowest.clear()
-        self.pages.clear()
+            calm.ask()
+        self.undisturbed = max(self.undisturbed, *calm.pages)
+        self.failures.extend(calm.failures)
 
     def ask(self) -> None:
         """One round: a page, the health check, a worker's question and a file it delivers."""
@@ -152,10 +156,12 @@ class Watch:
         # holds a connection or a processor of the service delays all of them.
         usual = median(self.pages) if self.pages else 0.0
         late = usual > max(1.0, 2 * self.undisturbed) + self.undisturbed
+        stood = not self.failures and self.rounds > 0 and self.resident < MEMORY_LIMIT
         return Result(
-            not self.failures and not late and self.rounds > 0 and self.resident < MEMORY_LIMIT,
+            stood and not late,
             f"{what}; in {self.rounds} rounds {failed}; slowest: {slowest}"
-            f" (page before: {self.undisturbed:.2f} s); {self.resident >> 20} MiB",
+            f" (page without: {self.undisturbed:.2f} s); {self.resident >> 20} MiB",
+            late=stood and late,
         )
 
 
@@ -183,6 +189,7 @@ def watching(target: Target) -> Iterator[Watch]:
         end.set()
         for thread in threads:
             thread.join()
+    watch.measure_undisturbed()
 
 
 @contextmanager
