@@ -325,6 +325,23 @@ def test_the_start_page_names_what_got_worse_its_culprit_and_its_mail(site: Site
     assert (noted["incident"], noted["culprit"], noted["state"]) == (None, None, "noted")
 
 
+def test_a_swing_whose_proof_has_no_pair_yet_has_its_alarm_alone(own_site: Site) -> None:
+    conn, comparison = own_site.conn, own_site.lab.comparison
+    conn.execute(
+        sa.text(
+            "UPDATE swing SET state = 'suspected', evidence = '{\"alarm\": \"x\"}', proof = :proof,"
+            " bisection = NULL WHERE comparison = :c"
+        ),
+        {"c": comparison, "proof": own_site.lab.running_comparison},
+    )
+    conn.commit()
+    text = page(own_site, f"/comparison/c{comparison}")
+    assert f'suspected by <a href="/comparison/c{own_site.lab.running_comparison}"' in text
+    row = read.table(conn, comparison)["rows"][0]
+    assert row["evidence"] is not None
+    assert (row["evidence"]["alarm"], row["evidence"]["reason"]) == ("x", None)
+
+
 def test_an_order_that_buildbot_has_not_started_is_next_not_running(own_site: Site) -> None:
     conn = own_site.conn
     tree = make.a_tree(conn, "queue")

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.model.documents import Progress, Table
+from swingbot.core.model.documents import Progress, SwingEvidence, Table
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.table.references import references
 
@@ -220,6 +220,8 @@ def _row(row: Row) -> Row:
     detail = row.pop("detail")
     row["bisection"] = shown("bisection", row["bisection"])
     row["proof"] = shown("comparison", row["proof"])
+    if (evidence := row["evidence"]) is not None:  # a new swing has its alarm alone
+        row["evidence"] = {key: evidence.get(key) for key in SwingEvidence.__annotations__}
     facts = {"attributed_to": None, "alias_of": None, **detail, **row}
     return facts | {"counter": is_counter(detail)}
 

@@ -175,7 +175,21 @@ class Row(_Classed):
     swing_source: str | None  # `base`, `history`, `creep`, `spread` or `expected`
     bisection: str | None  # id of the bisection of that swing
     proof: str | None  # id of the comparison that proves or refutes it
-    evidence: dict[str, Any] | None  # what that came to
+    evidence: SwingEvidence | None  # of the alarm and that proof
+
+
+class SwingEvidence(TypedDict):
+    """Null: not yet."""
+
+    alarm: str | None  # why it was suspected
+    answer: str | None  # `accept`, `reject`, `more`, `known` or `none`
+    reason: str | None  # why
+    pairs: int | None  # boots of each kernel
+    bf: float | None  # Bayes factor
+    wanted: float | None  # the one to accept
+    mean: float | None  # log ratio
+    spread_ratio: float | None  # head over base
+    left_pct: float | None  # beyond known culprits
 
 
 class Table(TypedDict):
