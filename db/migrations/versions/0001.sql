@@ -334,14 +334,14 @@ CREATE TABLE sample (
     run      bigint NOT NULL REFERENCES run,
     measured integer NOT NULL,                                          -- of its run's testbox and unit job; exists, because its boot_mean refers to it
     seq      integer NOT NULL DEFAULT 0 CHECK (seq >= 0),
-    value    double precision NOT NULL CHECK (value = value AND abs(value) < 1e300),   -- no NaN, no infinity: missing is a missing row
+    value    double precision NOT NULL CHECK (value = value AND abs(value) < 1e100),   -- no NaN, no infinity: missing is a missing row; variances of larger ones overflow
     PRIMARY KEY (run, measured, seq)
 );
 
 -- The mean of each metric in each boot, so that panels and lists read means instead of all samples.
 CREATE TABLE boot_mean (
     boot     bigint NOT NULL,                                           -- exists, because the runs of its samples refer to it
-    mean     double precision NOT NULL,                                 -- of all samples of the boot; not by avg(), which overflows at 1e154
+    mean     double precision NOT NULL,                                 -- of all samples of the boot
     measured integer NOT NULL REFERENCES measured_metric,
     runs     integer NOT NULL,
     samples  integer NOT NULL,

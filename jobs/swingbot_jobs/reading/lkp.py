@@ -248,8 +248,9 @@ def _refuse(text: str) -> float:
 def _sane(name: str, value: float) -> bool:
     if len(name) > 1000:
         raise ParseError(f"LKP's stats.json has a name of {len(name)} characters: {name[:60]!r}...")
-    if (isinstance(value, int) and abs(value) > 10**300) or not math.isfinite(value):
+    if not abs(value) < limits.SAMPLE_VALUE:  # NaN is not
         raise ParseError(
-            f"LKP's stats.json gives {name[:60]!r} with a value that is not a finite number"
+            f"LKP's stats.json gives {name[:60]!r} with a value that is not a number below"
+            f" {limits.SAMPLE_VALUE:g}"
         )
     return True

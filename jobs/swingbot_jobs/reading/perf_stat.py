@@ -388,8 +388,9 @@ def _number(text: str, event: str) -> float:
         value = float(text.replace(",", "."))
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or abs(value) >= 1e300:
+    if not math.isfinite(value) or abs(value) >= limits.SAMPLE_VALUE:
         raise ParseError(
-            f"perf stat gives {text[:40]!r} for {event[:100]!r}, which is not a number"
+            f"perf stat gives {text[:40]!r} for {event[:100]!r}, which is not a number below"
+            f" {limits.SAMPLE_VALUE:g}"
         )
     return value

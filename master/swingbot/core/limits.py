@@ -59,8 +59,6 @@ REPOSITORY_CHARACTERS: Final = 1000
 TOKEN_DAYS: Final = 3650
 # Values of a side, or lines of a history, given to `swingbot stats`.
 STATS_VALUES: Final = 1_000_000
-# Value of a sample. Squares and sums of larger ones overflow.
-SAMPLE_VALUE: Final = 1e300
 # Characters of a line of a journal: a first step of a million commits has fewer.
 JOURNAL_LINE_CHARACTERS: Final = 50_000_000
 

@@ -9,7 +9,7 @@ from scipy.special import stdtr, stdtrit
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value, each below 1e300."""
+    """Return the mean of at least one value, each below 1e100."""
     return math.fsum(values) / len(values)
 
 

@@ -15,13 +15,13 @@ from typing import Final
 
 from scipy.special import chdtrc, fdtr, fdtrc
 
-from swingbot.core import limits
 from swingbot.core.stats.moments import mean, stddev
 from swingbot.core.stats.robust import median, middle
 from swingbot.core.stats.rows import Basis, BootRuns, Rule
 from swingbot.core.stats.samples import draw
 from swingbot.core.stats.spread import counted
 from swingbot.core.thresholds import FEWEST_WITH_WILD, SPREADS_AGREE_P, SPREADS_ODD_SHARE
+from swingbot_jobs import limits
 
 _LEAST: Final = 1e-100  # floor, as a variance of 0 has no logarithm
 _MOST: Final = 1e100  # cap, as a sum of larger variances may overflow

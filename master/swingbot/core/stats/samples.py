@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swingbot.core import limits
 from swingbot.core.model.comparison_row import Side
 from swingbot.core.stats.moments import mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
 from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
+from swingbot_jobs import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Any, Final, cast
 
-from swingbot.core.limits import SAMPLE_VALUE
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Attempt, Order
@@ -23,6 +22,7 @@ from swingbot.service.ports.results import ReadingStopped, ResultReader, Unreada
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
+from swingbot_jobs.limits import SAMPLE_VALUE
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
 
@@ -191,7 +191,6 @@ def _sound(run: ParsedRun) -> ParsedRun:
                 samples={},
             )
         if not all(math.isfinite(value) and abs(value) < SAMPLE_VALUE for value in values):
-            return replace(
-                run, status="failed", reason=f"{metric} is not a finite number", samples={}
-            )
+            why = f"{metric} is not a number below {SAMPLE_VALUE:g}"
+            return replace(run, status="failed", reason=why, samples={})
     return run

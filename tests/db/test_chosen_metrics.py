@@ -1,0 +1,103 @@
+"""What a guest writes into its results decides neither how many rows there are nor whether a view
+answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.app.settings import load
+from swingbot.core.model.records import JobFile
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes import lab as fake_lab
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.mail import brain_environment
+from tests.table_requests import compare
+
+JOB = JobFile(
+    name="chosen.yaml",
+    text="runs: 2\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n",
+)
+METRIC = "page-fault.per_process_ops"
+Files = Callable[[str], dict[str, bytes]]  # of a run's directory: what its guest adds
+
+
+@dataclass(kw_only=True)
+class Guest:
+    """A lab whose guests add files to their results."""
+
+    brain: Brain
+    add: Files = lambda directory: {}
+
+    def compare(self, boots: int = 4) -> int:
+        """A comparison of two kernels, judged; returns its number."""
+        base = self.brain.lab.tools.git.fetch_branch("base", str(self.brain.repo), "main")
+        (slow,) = add_commits(self.brain.repo, [FakeCommit(speed=90)])
+        number = compare(self.brain.lab, base, slow, boots=boots)
+        self.brain.run()
+        return number
+
+
+@pytest.fixture
+def guest(
+    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Guest]:
+    make_fakelinux(tmp_path / "linux", [])
+    settings = load(environ=brain_environment(tmp_path / "state", db_url))
+    with make_brain(settings, engine, tmp_path / "linux") as brain:
+        brain.fake.origin = "measured"
+        guest = Guest(brain=brain)
+        honest = fake_lab.run_files
+
+        def files(directory: str, *more: Any) -> dict[str, bytes]:
+            return honest(directory, *more) | guest.add(directory)
+
+        monkeypatch.setattr(fake_lab, "run_files", files)
+        base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+        brain.watch(base, job_files=[JOB])
+        yield guest
+
+
+def counts(*values: str) -> Files:
+    """perf-stat's totals, one event for each value."""
+    lines = "".join(f"{v},,event-{n},1000,100.00,,\n" for n, v in enumerate(values))
+    return lambda directory: {f"{directory}/perf-stat": lines.encode()}
+
+
+def views(engine: sa.Engine) -> list[str]:
+    named = sa.text("SELECT viewname FROM pg_views WHERE schemaname = 'swingbot' ORDER BY 1")
+    with engine.connect() as conn:
+        return list(conn.execute(named).scalars())
+
+
+def read_whole(engine: sa.Engine, view: str) -> int:
+    """The rows of a view, every column of which was computed."""
+    with engine.connect() as conn:
+        return len(conn.execute(sa.text(f"SELECT v::text FROM {view} v")).all())
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [(1e155, False), (9e299, False), (1e100, False), (9.9e99, True)]
+)
+def test_every_view_answers_whatever_a_counter_says(guest: Guest, value: float, kept: bool) -> None:
+    guest.add = counts(f"{value:f}", f"-{value:f}", f"{1e-320:.330f}", "0")
+    number = guest.compare()
+    answers = {view: read_whole(guest.brain.engine, view) for view in views(guest.brain.engine)}
+    assert answers["v_metric_over_commits"] > 0
+    metrics = {row["metric"] for row in guest.brain.facts("c", number)["rows"]}
+    assert metrics >= {METRIC}
+    assert ("perf-stat.event-0" in metrics) is kept
+    reasons = "SELECT count(*) FROM run WHERE reason LIKE 'counters left out: perf stat gives%'"
+    with guest.brain.engine.connect() as conn:
+        assert bool(conn.execute(sa.text(reasons)).scalar_one()) is not kept
+
+
+def test_no_sample_is_beyond_the_limit(engine: sa.Engine, conn: sa.Connection) -> None:
+    beyond = "INSERT INTO sample (run, measured, value) VALUES (1, 1, 1e100)"
+    with pytest.raises(sa.exc.IntegrityError, match="sample_value_check"):
+        conn.execute(sa.text(beyond))
