@@ -43,6 +43,22 @@ READ: dict[str, dict[str, float]] = {
         "cpu_core/event=0x3c,umask=0x0/u": 5,
         "cpu_atom/event=0x3c,umask=0x0/u": 6,
     },
+    "perf-stat/hybrid-raw-code.csv": {"cpu_core/r3c/": 100, "cpu_atom/r3c/": 200},
+    # With -a this is the half of the machine that has the event.
+    "perf-stat/hybrid-not-supported.csv": {"cpu_core/cycles/": 100},
+    "perf-stat/hybrid-shared-system.txt": {"cycles": 3e9, "seconds-elapsed": 1.000123456},
+    "perf-stat/indian-groups.txt": {
+        "cycles": 123456789,
+        "page-faults": 123456,
+        "cs": 12345,
+        "seconds-elapsed": 5.482,
+    },
+    "perf-stat/old-clock.txt": {
+        "task-clock": 0.36412,
+        "context-switches": 1,
+        "cycles": 1234567,
+        "seconds-elapsed": 1.000123456,
+    },
     "perf-stat/at.txt": {"cycles": 1234567},
     "perf-stat/at-runs.txt": {"cpu-clock": 0.34},
     "perf-stat/colon.txt": {"cycles": 1234567},
@@ -98,6 +114,12 @@ REFUSED = {
     "perf-stat/json-socket.txt": "by CPU or socket",
     "perf-stat/json-one-socket.txt": "by CPU or socket",
     "perf-stat/cpu.txt": "by CPU or socket",
+    "perf-stat/json-cpu-indented.txt": "by CPU or socket",
+    "perf-stat/cpu-indented.txt": "by CPU or socket",
+    "perf-stat/core-indented.txt": "by CPU or socket",
+    "perf-stat/threads.txt": "or by cgroup",
+    "perf-stat/cgroup-table.txt": "is no row of perf stat",
+    "perf-stat/colon-cgroup.txt": "no perf stat counters",
     "perf-stat/cgroup.txt": "no perf stat counters",
     "perf-stat/one-cgroup.txt": "no perf stat counters",
     "perf-stat/thread.txt": "no perf stat counters",
@@ -368,6 +390,82 @@ def test_intervals_of_one_task_on_a_hybrid_cpu_are_refused(tmp_path: Path, row: 
     "row", ["1.00{}45.50,'C,temp1,1000,100.00,,\n", "   1.00{}      45.50 'C   temp1\n"]
 )
 def test_intervals_have_units_of_any_pmu(tmp_path: Path, row: str) -> None:
-    text = "".join(row.replace("1.00", f"{second}.00") for second in (1, 2))
+    text = "".join(row.replace("1.00", f"{tenths / 10:.2f}") for tenths in (1, 2))
     text = text.format(*[",", ","] if ",'C," in row else ["", ""])
-    assert monitored(tmp_path, "perf-stat-interval", text)["i.temp1"] == 45.5
+    # What a sensor shows is no rate.
+    assert monitored(tmp_path, "perf-stat-interval", text) == {"i.temp1": 45.5}
+
+
+def intervals(*rows: str) -> str:
+    return "".join(row.format(f"{second}.000000000") for second in (1, 2, 3) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("     {},100,,cycles,user.slice,1000,100.00,,\n", "by cgroup"),
+        ("     {}              1,000      cycles                    user.slice\n", "by cgroup"),
+        ("     {}  1,000.50 msec cpu-clock     A   #  1.0 CPUs utilized\n", "by cgroup"),
+        (
+            '{{"interval" : {}, "counter-value" : "1.0", "unit" : "", "event" : "cycles",'
+            ' "cgroup" : "A", "event-runtime" : 9}}\n',
+            "by CPU or cgroup",
+        ),
+        (
+            '{{"interval" : {}, "cpu" : "0", "counter-value" : "1.0", "unit" : "", "event" :'
+            ' "cycles", "event-runtime" : 9}}\n',
+            "by CPU or cgroup",
+        ),
+        ("     {},604,,armv8_cortex_a53/cycles/,1000,60.00,,\n", "add up"),
+    ],
+)
+def test_intervals_of_parts_of_the_machine_are_refused(
+    tmp_path: Path, row: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message):
+        monitored(tmp_path, "perf-stat-interval", intervals(row))
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        # A raw code is each PMU's own, and a modifier is part of the name.
+        (
+            ["{},5,,cpu_core/r3c/,9,100.00,,\n", "{},7,,cpu_atom/r3c/,9,100.00,,\n"],
+            {"cpu_core/r3c/": 5, "cpu_atom/r3c/": 7},
+        ),
+        (
+            ["{},5,,cpu_core/cycles/u,9,100.00,,\n", "{},7,,cpu_core/cycles/k,9,100.00,,\n"],
+            {"cycles:u": 5, "cycles:k": 7},
+        ),
+        (
+            [
+                "{},5,,uncore_imc_0/event=0x4,umask=0x3/,9,100.00,,\n",
+                "{},7,,uncore_imc_0/event=0x4,umask=0xc/,9,100.00,,\n",
+            ],
+            {"event=0x4,umask=0x3": 5, "event=0x4,umask=0xc": 7},
+        ),
+        (
+            [
+                f'{{{{"interval" : {{}}, "socket" : "S{n}", "counter-value" : "{n}.0", "unit" : "",'
+                ' "event" : "cycles"}}\n'
+                for n in (1, 2)
+            ],
+            {"cycles": 3, "S1.cycles": 1, "S2.cycles": 2},
+        ),
+    ],
+)
+def test_intervals_add_up_only_what_is_the_same(
+    tmp_path: Path, rows: list[str], found: dict[str, float]
+) -> None:
+    read = monitored(tmp_path, "perf-stat-interval", intervals(*rows))
+    assert {name[2:]: value for name, value in read.items() if name[:2] == "i."} == found
+
+
+def test_intervals_keep_the_running_share_and_no_sum_over_a_gap(tmp_path: Path) -> None:
+    text = intervals("{},100,,cycles,9,100.00,,\n", "{},7,,faults,9,100.00,,\n")
+    text = text.replace("2.000000000,100,,cycles,9,100.00", "2.000000000,50,,cycles,9,12.50")
+    read = monitored(tmp_path, "perf-stat-interval", text)
+    assert (read["running_pct.i.cycles"], read["i.cycles"]) == (12.5, 75)
+    gap = text.replace("50,,cycles,9,12.50", "<not counted>,,cycles,0,0.00")
+    assert not {"ps.cycles"} & monitored(tmp_path, "perf-stat-interval", gap).keys()

@@ -14,7 +14,8 @@ The arithmetic is LKP's to the last digit, because readers of `perf-stat.i.*`,
 - both halves of a hybrid CPU add up under one name, as they do with -a; of a task each is
   extrapolated to the whole interval, so those with a share below 100 are refused without -a.
 
-LKP counts `<not counted>` as 0; here it is missing. LKP mistakes a unit (`msec`) for an event;
+LKP counts `<not counted>` as 0; here it is missing, and so are the sums of an event that some
+interval lacks. LKP mistakes a unit (`msec`) for an event;
 here the event is used.
 """
 
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from swingbot_jobs import limits
+from swingbot_jobs.reading.perf_stat import RUNNING, UNITS
 from swingbot_jobs.reading.result import ParseError, Samples
 
 SAME_INTERVAL: Final = 0.01  # seconds
@@ -33,19 +35,26 @@ SAME_INTERVAL: Final = 0.01  # seconds
 _STAMP: Final = re.compile(r"\s*(\d{1,9}\.\d{1,9})(?=[^\w.])")
 _VALUE: Final = re.compile(r"\d{1,20}(?:\.\d{1,9})?")
 _EVENT: Final = re.compile(r"[A-Za-z][\w.:@/=,-]{0,200}")
-_HYBRID: Final = re.compile(r"[\w.-]+/([^/]+)/\w*")
-_UNIT: Final = re.compile(r"[A-Za-z'%/]{0,16}")
+# A raw code is the PMU's own.
+_HYBRID: Final = re.compile(r"(?!cpu_\w+/(?:r[\da-f]+|[^/]*=[^/]*)/)[\w.-]+/([^/]+)/(\w*)")
+_UNIT: Final = re.compile(r"[^\d\s]{0,16}")
 _RATE: Final = re.compile(r"[A-Z]\S{1,20}")
 _JSON_FIELD: Final = re.compile(
-    r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?'
+    r'"(interval|counter-value|unit|event|pcnt-running|metric-value|metric-unit|socket)"'
+    r'\s*:\s*"?([^",}]*)"?'
 )
+_BY_PART: Final = re.compile(r'"(?:cpu|core|die|cluster|cache|node|thread|cgroup)"\s*:')
+_BEHIND: Final = re.compile(r"[#(\[\d].*")  # what may stand behind an event: its cgroup may not
 
 _SYSTEM_WIDE: Final = re.compile(r"^\S*perf stat .*-a\b", re.MULTILINE)
 _HALF: Final = re.compile(
-    r"cpu_(?:core|atom|lowpower)/[\w.,=-]{1,60}/\w*"
+    r"(?:cpu_(?:core|atom|lowpower)|armv\d\w*|apple_\w+)/[\w.,=-]{1,60}/\w*"
     r'(?:[,;|\t ]\d{1,20}[,;|\t ]|[^\n]{0,80}\(|"[^\n]{0,80}"pcnt-running" : )'
     r"(?!100)\d{1,2}[.,]\d\d\b"
 )
+
+# Units of what a sensor shows, which is no count of the interval.
+_GAUGES: Final = frozenset({"'C", "\u00b0C", "rpm", "V", "A", "W", "%"})
 
 Sums = dict[str, float]
 
@@ -57,22 +66,27 @@ class _Line:
     value: float
     socket: str = ""
     rate: tuple[str, float] | None = None  # perf's own metric, such as (GHz, 2.5)
+    gauge: bool = False
+    running: float = 100.0  # percent of the interval in which the event had a counter
 
 
 @dataclass(slots=True)
 class _Interval:
     sums: Sums = field(default_factory=dict)
     rates: Sums = field(default_factory=dict)
+    gauges: Sums = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
     """LKP's metrics of one output: one value per interval in `series` (keys `i.*` and `time`),
-    one for all intervals in `whole`.
+    one for all intervals in `whole`; and the lowest running share, in percent, of each event that
+    perf extrapolated.
     """
 
     series: Mapping[str, list[float]]
     whole: Mapping[str, float]
+    running_pct: Mapping[str, float]
 
 
 def read_intervals(text: str) -> Intervals:
@@ -92,6 +106,7 @@ def read_intervals(text: str) -> Intervals:
         )
     series: dict[str, list[float]] = {}
     sums: Sums = {}
+    shares: Sums = {}
     previous = ended = time = (
         0.0  # end of the interval before this one, end of this one so far, time of the newest line
     )
@@ -100,21 +115,24 @@ def read_intervals(text: str) -> Intervals:
     for line in _lines(text):
         ended, time = time, line.time
         if time - ended > SAME_INTERVAL:
-            if now.sums and ended > previous:
+            if (now.sums or now.gauges) and ended > previous:
                 count += 1
                 _end(now, previous, ended, series, sums)
             now, previous = _Interval(), ended
         _add(now, line)
+        if line.running < 100:
+            shares[line.event] = min(line.running, shares.get(line.event, 100.0))
         if count > limits.PERF_STAT_INTERVALS or len(now.sums) > limits.PERF_STAT_EVENTS:
             raise ParseError(
                 f"perf stat printed more than {limits.PERF_STAT_INTERVALS} intervals,"
                 f" or more than {limits.PERF_STAT_EVENTS} events in one"
             )
-    if not sums or ended <= 0:
+    if not series or ended <= 0:
         raise ParseError(
             "no complete interval of perf stat -I: the last one never counts, so there must be two"
         )
-    return Intervals(series=series, whole=_whole(sums, ended))
+    counted = {key: value for key, value in sums.items() if len(series[f"i.{key}"]) == count}
+    return Intervals(series, _whole(counted, ended), shares)
 
 
 def samples(intervals: Intervals) -> Samples:
@@ -126,14 +144,16 @@ def samples(intervals: Intervals) -> Samples:
         for key, values in intervals.series.items()
         if key != "time" and values
     }
-    return means | {key: [value] for key, value in intervals.whole.items()}
+    shares = {f"{RUNNING}i.{key}": [value] for key, value in intervals.running_pct.items()}
+    return means | {key: [value] for key, value in intervals.whole.items()} | shares
 
 
 def _end(
     now: _Interval, previous: float, ended: float, series: dict[str, list[float]], sums: Sums
 ) -> None:
     length = ended - previous
-    values = {"time": ended} | {f"i.{key}": value / length for key, value in now.sums.items()}
+    values = {"time": ended} | {f"i.{key}": value for key, value in now.gauges.items()}
+    values |= {f"i.{key}": value / length for key, value in now.sums.items()}
     values |= {f"i.{key}": value for key, value in ratios(now.sums).items()}
     values |= {f"i.metric.{key}": value for key, value in now.rates.items()}
     for key, value in values.items():
@@ -150,6 +170,9 @@ def _whole(sums: Mapping[str, float], seconds: float) -> dict[str, float]:
 
 
 def _add(now: _Interval, line: _Line) -> None:
+    if line.gauge:
+        now.gauges[f"{line.socket}.{line.event}" if line.socket else line.event] = line.value
+        return
     for key in (line.event, f"{line.socket}.{line.event}") if line.socket else (line.event,):
         now.sums[key] = now.sums.get(key, 0.0) + line.value
     if line.rate:
@@ -222,63 +245,77 @@ def _plain_line(raw: str) -> _Line | None:
     rest = raw[stamp.end() :]
     if rest.startswith((",", ";", "|", "\t")) and rest.count(rest[0]) >= 7:
         return _separated(float(stamp[1]), rest[1:].split(rest[0]))
-    return _aligned(float(stamp[1]), rest.split())
+    return _aligned(float(stamp[1]), rest.lstrip())
 
 
 def _separated(time: float, fields: list[str]) -> _Line | None:
     socket = ""
     if re.fullmatch(r"S\d{1,4}", fields[0]) and len(fields) > 8:
         socket, fields = fields[0], fields[2:]  # --per-socket: the socket and how many CPUs it has
+    while fields[2].count("/") == 1 and len(fields) > 3:  # commas between the slashes of an event
+        fields = [*fields[:2], ",".join(fields[2:4]), *fields[4:]]
     value, unit, event = fields[:3]
-    rate = fields[6] if len(fields) > 6 else ""
-    return _line(time, value, unit, event, (rate, fields[5]) if len(fields) > 6 else None, socket)
+    rate = (fields[6], fields[5]) if len(fields) > 6 else None
+    line = _line(time, value, unit, event, rate, socket, fields[4] if len(fields) > 4 else "")
+    return _of_all(line, fields[3] if len(fields) > 3 else "")
 
 
-def _aligned(time: float, words: list[str]) -> _Line | None:
+def _aligned(time: float, text: str) -> _Line | None:
     """`VALUE [UNIT] EVENT ...`: the old blank-separated output, and text for people,
     where `#` precedes perf's own metric.
     """
+    words = text.split()
     if len(words) < 2:
         return None
-    # A unit stands before the event; behind the event there is a number, a `#` or a parenthesis.
     value = words[0].replace(",", "")
     unit = words[1] if len(words) > 2 and _EVENT.fullmatch(words[2]) else ""
+    if unit not in UNITS and text.startswith(f"{words[0]}  "):  # one blank is before a unit
+        unit = ""
     rest = words[2 if unit else 1 :]
     more = [word for word in rest[1:] if word != "#"]
     rate = more[-2:] if "#" in words else more[2:]
-    return _line(
-        time,
-        value,
-        unit,
-        rest[0] if rest else "",
-        (rate[1], rate[0]) if len(rate) == 2 else None,
-        "",
-    )
+    event, own = rest[0] if rest else "", (rate[1], rate[0]) if len(rate) == 2 else None
+    share = re.search(r"[\[(](\d{1,3}\.\d+)%[\])]", " ".join(rest))
+    running = share[1] if share else (rest[2] if rest[2:] and "#" not in words else "")
+    return _of_all(_line(time, value, unit, event, own, "", running), rest[1] if rest[1:] else "")
+
+
+def _of_all(line: _Line | None, behind: str) -> _Line | None:
+    """Return the line of an event behind which there is no cgroup. Raises ParseError if one is."""
+    if line and behind and not _BEHIND.fullmatch(behind):
+        raise ParseError("this is perf stat output by cgroup; only totals can be read")
+    return line
 
 
 def _json_line(raw: str) -> _Line | None:
     fields = {name: value.strip() for name, value in _JSON_FIELD.findall(raw)}
     if not _VALUE.fullmatch(fields.get("interval", "")):
         return None
+    if _BY_PART.search(raw):
+        raise ParseError("this is perf stat output by CPU or cgroup; only sockets can be read")
     rate = (fields.get("metric-unit", ""), fields.get("metric-value", ""))
-    return _line(
-        float(fields["interval"]),
-        fields.get("counter-value", ""),
-        fields.get("unit", ""),
-        fields.get("event", ""),
-        rate,
-        "",
+    value, unit, event, socket, running = (
+        fields.get(key, "") for key in ("counter-value", "unit", "event", "socket", "pcnt-running")
     )
+    return _line(float(fields["interval"]), value, unit, event, rate, socket, running)
 
 
 def _line(
-    time: float, value: str, unit: str, event: str, rate: tuple[str, str] | None, socket: str
+    time: float,
+    value: str,
+    unit: str,
+    event: str,
+    rate: tuple[str, str] | None,
+    socket: str,
+    running: str,
 ) -> _Line | None:
     # A decimal comma beside commas between fields puts half a number where the unit is.
     if not _VALUE.fullmatch(value) or not _EVENT.fullmatch(event) or not _UNIT.fullmatch(unit):
         return None
     hybrid = _HYBRID.fullmatch(event)
     name = (hybrid[1] if hybrid else event).partition("_IMC")[0]
+    if hybrid and hybrid[2]:
+        name += f":{hybrid[2]}"
     if unit == "Bytes":
         name += "_Bytes"
     own = (
@@ -286,4 +323,5 @@ def _line(
         if rate and _RATE.fullmatch(rate[0]) and _VALUE.fullmatch(rate[1])
         else None
     )
-    return _Line(time, name, float(value), socket, own)
+    share = float(running) if re.fullmatch(r"\d{1,3}\.\d+", running) else 100.0
+    return _Line(time, name, float(value), socket, own, unit in _GAUGES, share)

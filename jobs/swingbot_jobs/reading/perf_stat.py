@@ -24,9 +24,12 @@ _MISSING: Final = ("<not supported>", "<not counted>")
 _INTERVAL: Final = re.compile(
     r'^[ \t]*\d+[.,]\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE
 )
+_BY_PART: Final = (
+    "this is perf stat output by CPU or socket (-A, --per-*), or by cgroup; only totals can be read"
+)
 _PER_CPU: Final = re.compile(
-    r"^(?:CPU\d+|S\d+(?:-[A-Z]+\d+)*|N\d+)[\s,;]"
-    r'|^\{.*"(?:cpu|core|socket|die|cluster|cache|node|thread|cgroup)"\s*:',
+    r"^[ \t]*(?:CPU\d+|S\d+(?:-[A-Z]+\d+)*|N\d+)[\s,;|]+[\d<]"
+    r'|^[ \t]*\{.*"(?:cpu|core|socket|die|cluster|cache|node|thread|cgroup)"\s*:',
     re.MULTILINE,
 )
 _EVENT: Final = re.compile(r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*")
@@ -49,7 +52,13 @@ _GROUP: Final = "'\u2019\u00a0\u202f "
 _HEADING: Final = re.compile(
     r"^[ \t]*Performance counter stats for .*?(?:\((\d{1,6}) runs\))?:[ \t]*$", re.MULTILINE
 )
-_UNITS: Final = frozenset({"msec", "usec", "nsec", "ns", "us", "ms", "Joules", "Bytes", "MiB", "%"})
+_ALL_CPUS: Final = re.compile(r"counter stats for '(?:system wide|CPU\(s\))")
+# Not the subsystem of a tracepoint: what stands behind these and a colon is a modifier.
+_PLAIN: Final = re.compile(
+    r".*[-.].*|cycles|instructions|branches|faults|cs|migrations|slots|\w+_time"
+)
+_MODIFIED: Final = re.compile(r"[ukhpPGHSDIWeb]+")
+UNITS: Final = frozenset({"msec", "usec", "nsec", "ns", "us", "ms", "Joules", "Bytes", "MiB", "%"})
 # What may stand behind an event: perf's own metric, the error of `-r N`, the running share
 # (`(25.00%)`; `[25.00%]` and `(scaled from 25.00%)` in older versions).
 _RUNNING: Final = re.compile(r"[\[(](?:scaled from)?\s*(\d{1,3}[.,]\d+)%\s*[\])]")
@@ -58,8 +67,9 @@ _REST: Final = r"#|\(\s*\+-|[\[(](?:scaled from)?\s*\d+[.,]\d+%|\[\d+ of "
 _ALIGNED: Final = 12  # columns in which perf, or a mail without its indent, ends a value
 _TEXT: Final = re.compile(
     rf"^\s*(?P<value><not \w+>"
-    rf"|-?(?:\d{{1,3}}(?:[{_GROUP}.,]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?))"
-    rf"(?P<gap>\s+)(?:(?P<unit>[^\s\d#(\[]\S{{0,15}})\s+)?(?P<event>[A-Za-z]\S*)"
+    rf"|-?(?:\d{{1,3}}(?:(?:,\d\d)*,\d{{3}}|(?:[{_GROUP}.,]\d{{3}})+)(?:[.,]\d+)?(?!\d)"
+    rf"|\d+(?:[.,]\d+)?))"
+    rf"(?P<gap>\s+)(?:(?P<unit>[^\s\d#(\[]\S{{0,15}})\s+)?(?P<event>[A-Za-z]\S*)(?: \(msec\))?"
     rf"(?P<rest>\s+(?:{_REST}).*)?$"
 )
 _SECONDS: Final = re.compile(
@@ -70,7 +80,7 @@ _JSON_VALUE: Final = re.compile(r'"counter-value"\s*:\s*"([^"]*)"')
 _JSON_FIELD: Final = re.compile(r'"(unit|event)"\s*:\s*"([^"]*)"')
 _JSON_NUMBER: Final = re.compile(r'"(variance|pcnt-running)"\s*:\s*(\d+(?:[.,]\d+)?)')
 _HYBRID: Final = re.compile(
-    r"cpu_(?:core|atom|lowpower)/([^/=]+)/(\w*)"
+    r"cpu_(?:core|atom|lowpower)/(?!r[0-9a-f]+/)([^/=]+)/(\w*)"
 )  # a raw code is the PMU's own
 
 
@@ -124,10 +134,7 @@ def read_perf_stat(text: str) -> dict[str, Count]:
             " only totals of a whole run can be read here"
         )
     if _PER_CPU.search(plain):
-        raise ParseError(
-            "this is perf stat output by CPU or socket (-A, --per-*), or by cgroup;"
-            " only totals can be read"
-        )
+        raise ParseError(_BY_PART)
     rows = list(_rows(lines))
     if not rows:
         raise ParseError("no perf stat counters found: neither aligned text, -x nor -j output")
@@ -135,7 +142,7 @@ def read_perf_stat(text: str) -> dict[str, Count]:
         raise ParseError(
             f"perf stat printed {len(rows)} events, more than {limits.PERF_STAT_EVENTS}"
         )
-    return _collect(rows)
+    return _collect(rows, together=_ALL_CPUS.search(plain) is not None)
 
 
 def read_repetitions(text: str) -> int | None:
@@ -180,9 +187,7 @@ def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
     others: list[tuple[str, str]] = []
     for line in lines:
         match = _SEPARATED.match(line) or _OLD.match(line)
-        # `-x@` with a cgroup leaves cycles@A, which is not an event.
-        strange = match and match["sep"] == "@" and "@" in match["event"]
-        if match and not strange and _EVENT.fullmatch(match["event"]):
+        if match and _is_event(match["event"], match["sep"]):
             rows.append((match, line))
         elif number := _NUMBER.match(line):
             others.append((line, line[number.end() :]))
@@ -202,6 +207,14 @@ def _separated_rows(lines: Iterable[str]) -> list[_CounterRow]:
     return [
         _CounterRow(*row.group("event", "value", "unit", "error", "running")) for row, _ in rows
     ]
+
+
+def _is_event(event: str, separator: str) -> bool:
+    """Return whether this is an event, and not one with the cgroup behind it: `cycles@A`."""
+    name, _, rest = event.partition(":")
+    if separator == ":" and rest and _PLAIN.fullmatch(name) and not _MODIFIED.fullmatch(rest):
+        return False
+    return not (separator == "@" in event) and _EVENT.fullmatch(event) is not None
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -230,6 +243,9 @@ def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
         elif _NUMBER.match(line):
             raise ParseError(f"{line.strip()[:80]!r} is no row of perf stat that can be read")
         elif line.lstrip()[0] not in "#([":
+            words = line.partition("#")[0].split()
+            if any(_text_row(" ".join(words[skipped:])) for skipped in (1, 2, 3)):
+                raise ParseError(_BY_PART)
             apart = True  # such as `TopdownL1 # 24.1 % tma_backend_bound`: of a group of events
         elif rows and not apart:
             # An event's second metric has a line of its own, and what ends the row is behind it.
@@ -245,7 +261,7 @@ def _loose_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
         if clock := _SECONDS.match(line):
             yield _clock(clock)
         elif (match := _TEXT.match(line)) and (row := _text_row(line)):
-            aligned = row.unit in _UNITS or (not row.unit and len(match["gap"]) > 1)
+            aligned = row.unit in UNITS or (not row.unit and len(match["gap"]) > 1)
             if match.end("value") >= _ALIGNED and (aligned or "#" in (match["rest"] or "")):
                 yield row
 
@@ -253,6 +269,9 @@ def _loose_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
 def _text_row(line: str) -> _CounterRow | None:
     match = _TEXT.match(line)
     if match is None or not _EVENT.fullmatch(match["event"]):
+        return None
+    # One blank ends a value that has a unit. Otherwise, this is an event and its cgroup.
+    if match["unit"] and match["unit"] not in UNITS and len(match["gap"]) > 1:
         return None
     value = match["value"] if match["value"] in _MISSING else plain_number(match["value"])
     return _noted(_CounterRow(match["event"], value, match["unit"] or ""), match["rest"] or "")
@@ -325,10 +344,11 @@ def plain_number(text: str) -> str:
     return whole.replace(".", "").replace(",", "") + "." + decimals
 
 
-def _collect(rows: Iterable[_CounterRow]) -> dict[str, Count]:
+def _collect(rows: Iterable[_CounterRow], *, together: bool) -> dict[str, Count]:
     counts: dict[str, Count] = {}
     halves: dict[str, dict[str, Count | None]] = {}
     seen: set[str] = set()
+    apart: set[str] = set()
     for row in rows:
         if row.event in seen:
             raise ParseError(
@@ -340,29 +360,32 @@ def _collect(rows: Iterable[_CounterRow]) -> dict[str, Count]:
         if hybrid := _HYBRID.fullmatch(row.event):
             name = f"{hybrid[1]}:{hybrid[2]}" if hybrid[2] else hybrid[1]
             halves.setdefault(name, {})[row.event] = count
+            if row.value == "<not supported>":
+                apart.add(name)
         elif count is not None:
             counts[row.event] = count
     for name, each in halves.items():
-        whole = _whole(each)
+        whole = None if name in apart else _whole(each, together=together)
         if name in seen:
             raise ParseError(f"perf stat gives {name[:100]!r} beside its PMUs' counts")
         counts |= {name: whole} if whole else {k: one for k, one in each.items() if one}
     return counts
 
 
-def _whole(halves: Mapping[str, Count | None]) -> Count | None:
+def _whole(halves: Mapping[str, Count | None], *, together: bool) -> Count | None:
     """Return one count of the PMUs of a hybrid CPU; None if they are not a whole.
 
-    PMUs that counted all the time (`-a`) add up. The counters of a task run while it is on a CPU of
-    their kind, and perf extrapolates each to the whole run: where the shares add up to the run,
-    the counts times their shares do too.
+    PMUs that counted all the time, or on all CPUs (`together`), add up. The counters of a task run
+    while it is on a CPU of their kind, and perf extrapolates each to the whole run: where the
+    shares add up to the run, the counts times their shares do too.
     """
     found = [half for half in halves.values() if half is not None]
     shares = sum(half.running_pct for half in found)
     if len(halves) < 2 or not found:
         return None
-    if all(half.running_pct == 100 for half in found) and len(found) == len(halves):
-        return Count(sum(half.value for half in found), found[0].unit)
+    if len(found) == len(halves) and (together or all(one.running_pct == 100 for one in found)):
+        share = min(one.running_pct for one in found)
+        return Count(sum(one.value for one in found), found[0].unit, running_pct=share)
     if not 99 <= shares <= 101:
         return None
     # Two halves have no common standard error that could be derived from theirs alone.
