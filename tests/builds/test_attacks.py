@@ -31,6 +31,7 @@ HERE = {
     "build_trusted_disk",
     "chosen_maintainers",
     "repository_config",
+    "sparse_console",
     "terminal_escapes",
 }
 ELSEWHERE = {

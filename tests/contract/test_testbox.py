@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.reading.parse import read_results
-from swingbot_worker import lease
+from swingbot_jobs.testbox.tuning import TuningFinding
+from swingbot_worker import lease, limits
 from swingbot_worker.testbox import select_driver
+from swingbot_worker.testbox.driver import Boot, Driver, Job, Payload, Request
 from tests.contract.labs import JOBS, Lab, a_job, played_lab
 from tests.contract.played import cluster_lab, hasten, ssh_lab
 
@@ -131,6 +134,39 @@ def test_a_check_says_what_to_do_about_what_is_missing(lab: Lab) -> None:
     findings = select_driver.driver_of(select_driver.testbox_of(lab.testbox, lab.site)).check()
     assert findings
     assert all(finding.do for finding in findings if not finding.ok)
+
+
+class _Floods:
+    """A driver after whose boot the console, its own log and the results are sparse files."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def payload(self, job: Job) -> Payload:
+        return self._driver.payload(job)
+
+    def boot(self, request: Request) -> Boot:
+        boot = self._driver.boot(request)
+        for name in ("console.log", "server.console.log", "driver.log", "results.tar"):
+            with (request.out / name).open("ab") as file:
+                file.truncate(2 << 30)
+        return boot
+
+    def check(self) -> list[TuningFinding]:
+        return self._driver.check()
+
+
+def test_what_a_guest_can_fill_is_kept_up_to_its_limit(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver_of = select_driver.driver_of
+    monkeypatch.setattr(select_driver, "driver_of", lambda testbox: _Floods(driver_of(testbox)))
+    outcome = lab.boot()
+    sizes = {path.name: path.stat().st_size for path in lab.out.iterdir() if path.is_file()}
+    assert sizes["console.log"] == sizes["driver.log"] == limits.CONSOLE_BYTES
+    assert sizes["server.console.log"] == limits.CONSOLE_BYTES
+    assert sizes["results.tar"] == RESULT_ARCHIVE_BYTES + 1
+    assert all(run["status"] != "ok" for run in outcome["runs"])
 
 
 # --- rules of the command driver

@@ -25,6 +25,7 @@ from swingbot_worker.testbox.driver import (
     Job,
     Request,
     TellPhase,
+    cut_files,
     ignore_phases,
 )
 from swingbot_worker.testbox.fence import NO_FENCE, Fence
@@ -99,7 +100,10 @@ def _boot(
         document=order.document,
         cmdline=cmdline_of(order.unit_jobs),
     )
-    result = driver.boot(request)
+    try:
+        result = driver.boot(request)
+    finally:
+        cut_files(out, select_driver.FILES)
     ours = {"testbox_label": testbox.label, "engine": testbox.engine, **result.facts}
     ours |= {"image_sha256": sha256(kernel.image)}
     report = read_boot(

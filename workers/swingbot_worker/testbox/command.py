@@ -24,7 +24,7 @@ from swingbot_worker import InfraError, process
 from swingbot_worker.testbox import console, fence, host, payload
 from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
-from swingbot_worker.testbox.watch import tail
+from swingbot_worker.testbox.watch import LOOK_SECONDS, Stop, flooded, tail
 
 EXITS = {
     0: BootStatus.UP,
@@ -58,8 +58,10 @@ class OperatorCommand:
             )
             request.fence.hold(START_SECONDS)
             request.tell_phase("booting", "the operator's driver starts")
-            done = process.run(self.how.argv, timeout=request.limits.wall, log=log, start=start)
-        if done.timed_out:
+            done = self._run(request, log, start)
+        if (flood := _flood(request, log)) is not None:
+            return Boot(verdict=console.judge(request.console_text()) or flood)
+        if done is None or done.timed_out:
             late = f"not done after {request.limits.wall:.0f} s"
             return Boot(verdict=Verdict(status=BootStatus.LIMIT, reason=late))
         if done.rc not in EXITS:
@@ -70,8 +72,33 @@ class OperatorCommand:
             )
         return Boot(verdict=_verdict(EXITS[done.rc], self.testbox.name, request))
 
+    def _run(
+        self, request: Request, log: Path, start: process.Start
+    ) -> process.CompletedCommand | None:
+        """Run the program; return None if it was stopped because it left too much."""
+
+        def look(_: float) -> None:
+            if _flood(request, log) is not None:
+                raise Stop(None)
+
+        try:
+            return process.run(
+                self.how.argv,
+                timeout=request.limits.wall,
+                log=log,
+                start=start,
+                watch=look,
+                watch_seconds=LOOK_SECONDS,
+            )
+        except Stop:
+            return None
+
     def check(self) -> list[TuningFinding]:
         return [host.has_program(self.how.argv[0])]
+
+
+def _flood(request: Request, log: Path) -> Verdict | None:
+    return flooded(request.console, request.results, log)
 
 
 def _environment(request: Request, work: Path) -> dict[str, str]:
@@ -102,7 +129,7 @@ def _verdict(status: BootStatus, name: str, request: Request) -> Verdict:
                 "in SWINGBOT_OUT."
             )
         return Verdict(status=status)
-    text = request.console.read_text(errors="replace") if request.console.is_file() else ""
+    text = request.console_text()
     verdict = console.judge(text)
     return Verdict(
         status=status,

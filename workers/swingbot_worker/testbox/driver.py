@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
+from swingbot_worker import limits as worker_limits
 from swingbot_worker.rootfs import Rootfs
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.site import Site
@@ -38,6 +41,7 @@ FILES = (
     "qemu.json",
     "rootfs.json",
 )
+LOGS = ("console.log", "qemu.log", "driver.log")
 
 
 class MachineFault(InfraError):
@@ -89,7 +93,8 @@ class Node:
 class Request:
     """One boot with all inputs resolved.
 
-    The driver writes `console`, `results` and its other files to `out`.
+    The driver writes `console`, `results` and its other files to `out`. What a guest can fill is
+    read, stored and hashed up to its limit, whatever a driver left.
     """
 
     order: str
@@ -116,6 +121,13 @@ class Request:
     @property
     def results(self) -> Path:
         return self.out / "results.tar"
+
+    def console_text(self) -> str:
+        """Return the beginning of the console, which is its most informative part."""
+        if not self.console.is_file():
+            return ""
+        with self.console.open("rb") as file:
+            return file.read(worker_limits.CONSOLE_BYTES).decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +165,22 @@ class Driver(Protocol):
 
         Changes nothing and boots nothing.
         """
+
+
+def cut_files(out: Path, names: Sequence[str]) -> None:
+    """Truncate those of the files `names` in `out` that exceed their limit.
+
+    Of the results, one byte above the limit is left, for which their reader refuses them.
+    """
+    for path in (out / name for name in names):
+        if path.name.endswith(LOGS):
+            most = worker_limits.CONSOLE_BYTES
+        elif path.name.endswith("results.tar"):
+            most = RESULT_ARCHIVE_BYTES + 1
+        else:
+            continue
+        if path.is_file() and path.stat().st_size > most:
+            os.truncate(path, most)
 
 
 def held_already(locks: Sequence[int]) -> Callable[[], AbstractContextManager[Sequence[int]]]:

@@ -45,7 +45,8 @@ class Watch:
             if sizes[1] != self._sizes[1] and self._ended is None and ended(self._results):
                 self._ended = now
             self._sizes, self._changed = sizes, now
-        self._check_sizes(*sizes)
+        if (verdict := flooded(self._console, self._results)) is not None:
+            raise Stop(verdict)
         if self._ended is not None and now - self._ended > POWER_OFF_SECONDS:
             raise Stop(None)
         quiet = self._limits.quiet_job if sizes[1] else self._limits.quiet_boot
@@ -53,29 +54,29 @@ class Watch:
             usual = self._limits.usual_job if sizes[1] else self._limits.usual_boot
             raise Stop(silent(quiet, usual, self._hung(quiet)))
 
-    def _check_sizes(self, console_bytes: int, results_bytes: int) -> None:
-        for what, size, most in (
-            ("console", console_bytes, limits.CONSOLE_BYTES),
-            ("results port", results_bytes, RESULT_ARCHIVE_BYTES),
-        ):
-            if size > most:
-                last = console.last_line(tail(self._console))
-                raise Stop(
-                    Verdict(
-                        status=BootStatus.LIMIT,
-                        reason=(
-                            f"the {what} was flooded with more than {most >> 20} MiB; last on the "
-                            f"console: {last}"
-                        ),
-                    )
-                )
-
     def _hung(self, quiet: float) -> str:
         last = console.last_line(tail(self._console))
         when = "while the job ran" if self._sizes[1] else "before the job began"
         return f"no sign of life for {quiet:.0f} s {when}; " + (
             f"last on the console: {last}" if last else "the console is empty"
         )
+
+
+def flooded(console_log: Path, results: Path, *logs: Path) -> Verdict | None:
+    """Return the verdict if the console, the results or one of `logs` exceeds its limit."""
+    for what, path, most in (
+        ("console", console_log, limits.CONSOLE_BYTES),
+        ("results port", results, RESULT_ARCHIVE_BYTES),
+        *((log.name, log, limits.CONSOLE_BYTES) for log in logs),
+    ):
+        if _size(path) > most:
+            last = console.last_line(tail(console_log))
+            reason = (
+                f"the {what} was flooded with more than {most >> 20} MiB; last on the console:"
+                f" {last}"
+            )
+            return Verdict(status=BootStatus.LIMIT, reason=reason)
+    return None
 
 
 def ended(results: Path) -> bool:

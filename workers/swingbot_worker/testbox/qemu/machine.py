@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError, limits, process
+from swingbot_worker import InfraError, process
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import SPOILT_BOOTS, MachineFault, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
@@ -41,7 +41,7 @@ class Machine:
         boots = self.request.node.spoilt_boots
         for spoilt in range(boots):
             verdict = self._run()
-            if not console.trapped_on_stale_code(self._console()):
+            if not console.trapped_on_stale_code(self.request.console_text()):
                 return verdict, spoilt
             if spoilt + 1 < boots:
                 self.request.tell(
@@ -78,19 +78,15 @@ class Machine:
             )
         except Stop as stop:
             stopped = stop
-        _cut(request.console)
         return self._judge(done, stopped)
 
     @property
     def _log(self) -> Path:
         return self.request.out / "qemu.log"
 
-    def _console(self) -> str:
-        return self.request.console.read_text(errors="replace")
-
     def _judge(self, done: process.CompletedCommand | None, stopped: Stop | None) -> Verdict:
         """Judge by the console, then the end marker. QEMU exits with 0 even if the guest panics."""
-        text = self._console()
+        text = self.request.console_text()
         if verdict := console.judge(text):
             return verdict
         if ended(self.request.results):
@@ -133,10 +129,3 @@ def check_disk(*folders: Path) -> None:
             raise InfraError(
                 f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB free; free some space."
             )
-
-
-def _cut(path: Path) -> None:
-    """Truncate a flooded console log; its beginning is the most informative part."""
-    if path.stat().st_size > limits.CONSOLE_BYTES:
-        with path.open("r+b") as file:
-            file.truncate(limits.CONSOLE_BYTES)

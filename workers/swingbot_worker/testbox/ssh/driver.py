@@ -57,7 +57,7 @@ class Ssh:
             try:
                 progress = session.run()
             finally:
-                request.console.write_text(session.kernel_text())
+                request.console.write_bytes(session.kernel_text().encode())
         return self._ended(request, session, progress)
 
     def check(self) -> list[TuningFinding]:
