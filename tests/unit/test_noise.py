@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from swingbot.core.model.noise import EMULATED, NOISY, NoiseRecord, PastBoot, Spread
-from swingbot.core.plan.noise import estimate, noise_prior, pair_prior, sd_at_most
+from swingbot.core.plan.noise import estimate, layout_of, noise_prior, pair_prior, sd_at_most
 from swingbot.core.stats.evidence import UNKNOWN
 from swingbot_jobs import codec
 
@@ -237,3 +237,39 @@ def test_a_record_limits_the_spread_of_boots_once_it_has_enough_of_them() -> Non
     assert sd_at_most(replace(known, boot_mean=Spread(sd=0.02, df=19.0))) is None
     assert sd_at_most(replace(known, wild_boots=5)) is not None
     assert sd_at_most(replace(known, wild_boots=6)) is None, "these may be a second mode"
+
+
+def test_layouts_are_found_below_the_shift_of_each_boot_of_a_repeatable_testbox() -> None:
+    """A shift a hundred times larger than the layouts, and kernels with other k's beside them."""
+    own = past(5, codes=6, layouts=4, boots=3, shift=0.01, layout=1e-4, boot=1e-5, shared=True)
+    apart = [
+        replace(b, image=f"{b.image}/gate", k=b.k + 100, values=tuple(v * 1.03 for v in b.values))
+        for b in own
+        if b.image.endswith("/0")
+    ]
+    found = estimate([*own, *apart], paired=True)
+    assert found.layout.sd == pytest.approx(1e-4, rel=0.4)
+    assert found.layout.df == pytest.approx(18, rel=0.1)
+    assert layout_of(found, 1e-3, repeatable=True) == found.layout
+
+
+def test_layouts_that_do_not_differ_are_as_good_as_measured() -> None:
+    """What is left of the noise of their boots is an upper limit."""
+    own = past(6, codes=3, layouts=3, boots=3, shift=0.01, boot=2e-5, shared=True)
+    found = estimate(own, paired=True)
+    limit = layout_of(found, 1e-3, repeatable=True)
+    assert limit.df == 6
+    assert limit.sd == pytest.approx(2e-5 / math.sqrt(3), rel=0.8)
+
+
+def test_layouts_are_assumed_until_enough_builds_have_shown_them() -> None:
+    assert layout_of(None, 1e-3, repeatable=True) == Spread(sd=1e-3, df=math.inf)
+    two = estimate(past(7, codes=20, boots=3, boot=1e-5, shared=True), paired=True)
+    assert layout_of(two, 1e-3, repeatable=True) == Spread(sd=1e-3, df=math.inf)
+    # one pair of builds that lie further apart than assumed is believed
+    odd = estimate(past(8, codes=1, layouts=2, boots=3, layout=0.02, shared=True), paired=True)
+    wide = layout_of(odd, 1e-3, repeatable=True)
+    assert wide.sd > 2e-3 and math.isinf(wide.df)
+    # boots of a noisy testbox show nothing of layouts, and do not widen what is assumed
+    noisy = estimate(past(9, codes=2, layouts=3, boots=3, boot=0.03))
+    assert layout_of(noisy, 1e-3, repeatable=False) == Spread(sd=1e-3, df=math.inf)

@@ -82,6 +82,9 @@ RUNS_ALIKE_P: Final = 0.05
 # 0.1 %, TCP and hackbench by 0.5 % (minimum effects 2 and 4 %). Smaller: layout is reported as a
 # change; larger: small changes need many builds.
 LAYOUT_SHARE: Final = 0.05
+# Degrees of freedom from which the measured spread between layouts replaces this share. Fewer: the
+# interval, by Student's t, is wider than the share makes it.
+LAYOUT_DF: Final = 3.0
 # Relative difference of memory above which two boots are taken to be from different machines.
 # Smaller: a larger kernel, which leaves less memory (hundreds of kB, not a fiftieth), looks like
 # another machine.

@@ -46,6 +46,20 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutSpread:
+    """What another build of equal code may add to a row."""
+
+    sd_pct: float  # standard deviation between layouts, of one kernel
+    df: float | None  # degrees of freedom of the measurement; None: assumed, not measured
+    share: float  # of the variance of the row's change
+
+    @property
+    def assumed(self) -> bool:
+        """Whether an assumption makes up most of the interval."""
+        return self.df is None and self.share > 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
     """The result of a comparison for one metric.
 
@@ -67,6 +81,7 @@ class ComparisonRow:
     more_boots: int | None = None  # per side; number that would settle an unclear row
     paired: bool | None = None  # boot k against boot k; None: nothing was compared
     p: float | None = None  # two-sided, of "no effect"
+    layout: Sparse[LayoutSpread | None] = None  # None: none is added
     # head's spread between boots over base's, if they differ significantly
     spread_ratio: Sparse[float | None] = None
     points: Sparse[Points | None] = None  # shares only

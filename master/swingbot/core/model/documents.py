@@ -161,6 +161,9 @@ class Row(_Classed):
     interval_pct: list[float] | None
     change_points: NotRequired[float | None]
     interval_points: NotRequired[list[float] | None]
+    # what another build of equal code may add: `sd_pct`, `df` (null: assumed, not measured) and
+    # its `share` of the variance of the change
+    layout: NotRequired[dict[str, Any]]
     spread_ratio: NotRequired[float]
     margin_pct: float | None
     min_effect_pct: float | None

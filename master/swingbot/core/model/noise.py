@@ -49,6 +49,8 @@ class NoiseRecord:
     pair: Spread = Spread()
     day: Spread = Spread()  # between days
     layout: Spread = Spread()  # between builds of equal code with different layouts
+    # the same with what its boots leave of their own noise: an upper limit, as good as `df` says
+    layout_measured: Sparse[Spread] = Spread()
     boots: int = 0
     runs: int = 0
     images: int = 0  # kernels, counted once for every set of unit jobs that they ran

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from swingbot.core.model.noise import NoiseRecord
-from swingbot.core.plan.noise import sd_at_most
+from swingbot.core.plan.noise import layout_of, sd_at_most
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.rules import rule_for
 from swingbot.core.thresholds import LAYOUT_SHARE, UNKNOWN_METRIC_PCT
@@ -32,25 +32,41 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
 
 
 def rule_of(
-    testbox: Testbox, metric: Metric, job: UnitJob, record: NoiseRecord | None = None
+    testbox: Testbox,
+    metric: Metric,
+    job: UnitJob,
+    record: NoiseRecord | None = None,
+    min_effect_pct: float | None = None,
 ) -> Rule:
     """Return the rule for a metric of a unit job on a testbox.
 
-    `record` is the noise record of the metric there; it limits what two modes of boots can explain.
+    `record` is the noise record of the metric there; it has the spread between layouts, and limits
+    what two modes of boots can explain. `min_effect_pct` replaces the minimum effect of a
+    benchmark's metric.
     """
-    rule = rule_on(metric, job, repeatable=testbox.repeatable)
+    rule = rule_on(metric, job, repeatable=testbox.repeatable, record=record)
+    if min_effect_pct is not None and metric.klass == "benchmark":
+        rule = replace(rule, min_effect_pct=min_effect_pct)
     return rule if testbox.repeatable else replace(rule, sd_at_most=sd_at_most(record))
 
 
-def rule_on(metric: Metric, job: UnitJob, *, repeatable: bool) -> Rule:
-    """Return the rule for a metric of a unit job on a testbox that is repeatable or not."""
+def rule_on(
+    metric: Metric, job: UnitJob, *, repeatable: bool, record: NoiseRecord | None = None
+) -> Rule:
+    """Return the rule for a metric of a unit job on a testbox that is repeatable or not.
+
+    Without a measured spread between layouts, a share of the program's minimum effect is assumed,
+    whatever smaller effect is looked for.
+    """
     minimum = metric.min_effect(job.params)
+    layout = layout_of(record, LAYOUT_SHARE * minimum / 100, repeatable)
     return rule_for(
         metric.klass,
         metric.better,
         minimum,
         paired=repeatable,
-        layout=LAYOUT_SHARE * minimum / 100,
+        layout=layout.sd,
+        layout_df=layout.df,
         unimodal=repeatable,
     )
 

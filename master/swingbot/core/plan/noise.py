@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtri
 
 from swingbot.core.model.noise import EMULATED, NOISY, NoisePrior, NoiseRecord, PastBoot, Spread
@@ -25,6 +26,7 @@ from swingbot.core.thresholds import (
     GUESS_DF,
     GUESS_LAYOUT_DF,
     GUESS_PAIR_DF,
+    LAYOUT_DF,
     MAX_CERTAINTY,
     RECORD_FLOOR,
     RECORD_SHAPE_DF,
@@ -58,13 +60,17 @@ def estimate(boots: Sequence[PastBoot], *, paired: bool = False) -> NoiseRecord:
     boot_mean = _within(cells)
     boot = _without(boot_mean, run, float(np.mean([1.0 / m for m in sizes])))
     modes, of_mode = _modes(usable, means)
+    levels = _shared_levels(usable, means) if paired else None
+    pair = levels.pair if levels else Spread()
+    builds = levels.builds if levels else _grouped(((b.code, b.image) for b in usable), means)
     return NoiseRecord(
         run=run,
         boot=boot,
         boot_mean=boot_mean,
-        pair=_pairs(usable, means) if paired else Spread(),
+        pair=pair,
         day=_between(cells, lambda key: key[0], boot_mean),
-        layout=_layouts(usable, means, boot_mean),
+        layout=_between(builds, lambda key: key[:-1], pair if levels else boot_mean),
+        layout_measured=_between(builds, lambda key: key[:-1], None),
         boots=len(usable),
         runs=sum(sizes),
         images=len({b.image for b in usable}),
@@ -185,8 +191,9 @@ def _without(total: Spread, part: Spread, share: float) -> Spread:
     return Spread(sd=max(math.sqrt(rest), RECORD_FLOOR), df=df)
 
 
-def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread) -> Spread:
-    """Return the spread of cells around their parent's mean beyond that of the boots in them.
+def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread | None) -> Spread:
+    """Return the spread of cells around their parent's mean beyond that of the boots in them, which
+    None leaves in.
 
     Henderson's method I for unequal sizes.
     """
@@ -203,32 +210,32 @@ def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread
         squares += float((n * (means - middle) ** 2).sum())
         df += len(family) - 1
         size += float(n.sum() - (n**2).sum() / n.sum())
-    if df == 0 or not boot_mean.known:
+    if df == 0 or (boot_mean is not None and not boot_mean.known):
         return Spread()
-    typical = size / df
-    spread = _without(
-        Spread(sd=math.sqrt(squares / df), df=float(df)),
-        Spread(sd=boot_mean.sd, df=boot_mean.df),
-        1.0,
-    )
-    return Spread(sd=spread.sd / math.sqrt(typical), df=spread.df)
+    spread = _spread(squares, df)
+    if boot_mean is not None:
+        spread = _without(spread, boot_mean, 1.0)
+    return Spread(sd=max(spread.sd / math.sqrt(size / df), RECORD_FLOOR), df=spread.df)
 
 
-def _layouts(boots: Sequence[PastBoot], means: Array, boot_mean: Spread) -> Spread:
-    cells = _grouped(((b.code, b.image) for b in boots), means)
-    return _between(cells, lambda key: key[0], boot_mean)
+@dataclass(frozen=True, slots=True)
+class _SharedLevels:
+    """Shared boots without the shift of each k."""
+
+    pair: Spread  # of boots about the level of their kernel
+    builds: _Cells  # boots by code, set of kernels that share k's, and image
 
 
-def _pairs(boots: Sequence[PastBoot], means: Array) -> Spread:
-    """Return the spread of shared boots without kernel levels and the shift of each k.
+def _shared_levels(boots: Sequence[PastBoot], means: Array) -> _SharedLevels | None:
+    """Fit kernels and k's to a two-way table with missing cells, by least squares.
 
-    A two-way table with missing cells, by least squares.
+    None if the boots do not determine it.
     """
     rows = [i for i, b in enumerate(boots) if b.shared]
     images = {image: n for n, image in enumerate(sorted({boots[i].image for i in rows}))}
     ks = {k: n for n, k in enumerate(sorted({boots[i].k for i in rows}))}
     if not rows or len(rows) <= len(images) + len(ks) - 1:
-        return Spread()
+        return None
     of = np.array([images[boots[i].image] for i in rows])
     at = np.array([ks[boots[i].k] for i in rows])
     value = means[rows]
@@ -242,14 +249,19 @@ def _pairs(boots: Sequence[PastBoot], means: Array) -> Spread:
     shift, _, rank, _ = np.linalg.lstsq(
         matrix, np.bincount(at, value - level[of], minlength=len(ks)), rcond=1e-9
     )
-    residual = value - shift[at]
-    level = np.bincount(of, residual, minlength=len(images)) / per_image
-    residual = residual - level[of]
+    own = value - shift[at]
+    # Kernels that share no k, not even by way of others, cannot be compared.
+    _, sets = connected_components(seen.T @ seen)
+    keys = ((boots[i].code, sets[k], boots[i].image) for i, k in zip(rows, at, strict=True))
+    builds = _grouped(keys, own)
+    level = np.bincount(of, own, minlength=len(images)) / per_image
+    residual = own - level[of]
     typical = max(float(np.median(np.abs(residual))) / 0.6745, 10 * RECORD_FLOOR)
     tame = np.abs(residual) <= RECORD_WILD_SDS * typical
     if (~tame).sum() > RECORD_WILD_SHARE * len(residual):
         tame[:] = True
-    return _spread(float((residual[tame] ** 2).sum()), float(tame.sum()) - len(images) - int(rank))
+    df = float(tame.sum()) - len(images) - int(rank)
+    return _SharedLevels(_spread(float((residual[tame] ** 2).sum()), df), builds)
 
 
 def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
@@ -314,6 +326,21 @@ def day_sd(record: NoiseRecord | None) -> float:
     """Return the spread between days if it is known well enough, and 0 otherwise."""
     known = record is not None and record.day.df >= DAYS_DF
     return record.day.sd if record is not None and known else 0.0
+
+
+def layout_of(record: NoiseRecord | None, assumed: float, repeatable: bool) -> Spread:
+    """Return the spread between builds of equal code. df inf: it was not measured well enough, and
+    is `assumed`, or larger if builds have shown that.
+
+    Boots of a noisy testbox leave too much of their own noise to show that.
+    """
+    record = record or NoiseRecord()
+    if record.layout.df >= LAYOUT_DF:
+        return record.layout
+    limit = record.layout_measured
+    if limit.df >= LAYOUT_DF and (repeatable or limit.sd < assumed):
+        return limit
+    return Spread(sd=max(assumed, limit.sd) if repeatable else assumed, df=math.inf)
 
 
 def layout_sd(record: NoiseRecord | None, guess: float) -> float:

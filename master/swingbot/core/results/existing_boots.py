@@ -8,7 +8,6 @@ is added to each side. It is frozen into a side like a layout: more boots do not
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -261,15 +260,15 @@ def _rule(place: MeasuredPlace, document: Document, programs: Mapping[str, Progr
     repeatable = bool(testbox["repeatable"])
 
     def of_metric(job: UnitJob, metric: Metric) -> Rule:
-        rule = rule_on(metric, job, repeatable=repeatable)
+        record = noise_of(document, place.testbox, job.name, metric.name)
+        rule = rule_on(metric, job, repeatable=repeatable, record=record)
         if place.together:
             return rule
         if repeatable:
             return replace(rule, paired=False)
-        record = noise_of(document, place.testbox, job.name, metric.name)
         # Without a record of days, a day may differ as much as one boot.
         between = day_sd(record) or noise_prior(record, paired=False).sd_boot
-        return replace(rule, layout=math.hypot(rule.layout, between))
+        return replace(rule, day=between)
 
     return TestboxRule(
         testbox=place.testbox,

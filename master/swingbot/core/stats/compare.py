@@ -16,7 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
+from swingbot.core.model.comparison_row import (
+    Bounds,
+    ComparisonRow,
+    LayoutSpread,
+    Points,
+    Side,
+    Verdict,
+)
 from swingbot.core.stats.interleaving import blocks_of
 from swingbot.core.stats.modes import (
     fewest_apart,
@@ -179,6 +186,7 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
         stderr=scale.slope(d) * spread.governing.sd,
         df=spread.governing.df,
         p=_finite(spread.p(d)),
+        layout=_layout(spread.governing, rule),
         margin_pct=_finite(scale.margin(abs(d) + half)),
         points=Points(
             change=_points(row), interval=_interval(100.0 * (d - shown), 100.0 * (d + shown))
@@ -204,6 +212,7 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
         f"about {more} more boot{'s' * (more > 1)} a side would settle it"
         if more is not None
         else "no reasonable number of boots would settle it"
+        + ("; its layout spread is assumed" if row.layout and row.layout.assumed else "")
     )
     if abs(d) > half:
         why = f"there is a change, but it may be below {_amount(rule.min_effect_pct, rule)}"
@@ -212,6 +221,17 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
     else:
         why = f"a change above {_amount(rule.min_effect_pct, rule)} cannot be ruled out"
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
+
+
+def _layout(spread: EffectSpread, rule: Rule) -> LayoutSpread | None:
+    if not rule.layout:
+        return None
+    fixed = spread.fixed * rule.layout**2 / (rule.layout**2 + rule.day**2)
+    return LayoutSpread(
+        sd_pct=100.0 * rule.layout,
+        df=None if math.isinf(rule.layout_df) else rule.layout_df,
+        share=fixed / (spread.variance + spread.fixed),
+    )
 
 
 @dataclass(frozen=True, slots=True)

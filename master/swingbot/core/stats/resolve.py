@@ -74,6 +74,7 @@ class Resolution:
     paired: bool
     df: float
     layout: float
+    layout_df: float
     alpha: float
     power: float
     resolves_pct: (
@@ -144,14 +145,16 @@ class KnownNoise:
     `run` is the spread of a run within its boot, `boot` that between boots. On a paired testbox,
     `boot` is what pairing does not cancel, so that a pair difference has twice these variances.
     `df` are the degrees of freedom behind these estimates; few make answers larger. `layout` is
-    frozen into each image. No larger spread of a boot mean than `sd_at_most`, modes included, is
-    compatible with the noise record; None: unknown. Raises ValueError for a negative spread.
+    frozen into each image, with `layout_df` degrees of freedom. No larger spread of a boot mean
+    than `sd_at_most`, modes included, is compatible with the noise record; None: unknown. Raises
+    ValueError for a negative spread.
     """
 
     run: float
     boot: float
     df: float = math.inf
     layout: float = 0.0
+    layout_df: float = math.inf
     sd_at_most: float | None = None
 
     def __post_init__(self) -> None:
@@ -192,6 +195,7 @@ def plan_family(
         paired=paired,
         df=noise.df,
         layout=noise.layout,
+        layout_df=noise.layout_df,
         alpha=alpha,
         power=power,
         resolves_pct=math.inf,
@@ -204,7 +208,7 @@ def plan_family(
 def _power_in(plan: Resolution, boots: int, effect: float) -> float:
     if plan.table is not None:
         return _power_of_row(plan, plan.table, boots, effect)
-    if plan.least(boots) > 0.0:
+    if plan.least(boots) > 0.0 or math.isfinite(plan.layout_df):
         return _power_beyond(plan, boots, effect)
     return power_of(
         boots,
@@ -233,14 +237,15 @@ def power_of(
 
 
 def _power_beyond(plan: Resolution, boots: int, effect: float) -> float:
-    """Return the same as `power_of` where the measured effect must also exceed `plan.least`.
+    """Return the same as `power_of` where the measured effect must also exceed `plan.least`, or the
+    spread between layouts is an estimate.
 
     Averaged over the spread of the boots at equally likely points.
     """
     true = plan.sd**2 * _scatter(plan.df)[:, None] * 2.0 / boots
     share, own = _own_shares(float(boots - 1), plan.paired)
     fixed = 2.0 * plan.layout**2
-    half = np.maximum(_half(true * share.T, fixed, own.T, plan.alpha), plan.least(boots))
+    half = np.maximum(_half(true * share.T, fixed, own.T, plan, plan.alpha), plan.least(boots))
     return float(np.mean(ndtr((effect - half) / np.sqrt(true + fixed))))
 
 
@@ -262,7 +267,7 @@ def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: floa
     true = plan.sd**2 * _scatter(plan.df)[:, None, None] * 2.0 / boots
     share, own = _own_shares(each, plan.paired)
     mine, fixed = true * share, 2.0 * plan.layout**2
-    half = np.maximum(_half(mine, fixed, own, alpha), plan.least(boots))
+    half = np.maximum(_half(mine, fixed, own, plan, alpha), plan.least(boots))
     if table.own_share * table.rows > 1.0:
         all_df = each * (table.rows * table.information if plan.paired else table.arms)
         part = each * (1.0 if plan.paired else 2.0)
@@ -270,7 +275,7 @@ def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: floa
         pooled = (part * mine + (all_df - part) * rest) / all_df
         forest = None if plan.paired else table.forest
         rows = independent_rows(plan.alpha, forest, table.rows, all_df)
-        half = np.maximum(half, _half(pooled, fixed, all_df, sidak(plan.alpha, rows)))
+        half = np.maximum(half, _half(pooled, fixed, all_df, plan, sidak(plan.alpha, rows)))
     return float(np.mean(ndtr((effect - half) / np.sqrt(true + fixed))))
 
 
@@ -287,15 +292,17 @@ def _own_shares(each: float, paired: bool) -> tuple[Values, Values]:
     return (a + b) / 2.0, each * (a + b) ** 2 / (a * a + b * b)
 
 
-def _half(variance: Values, fixed: float, df: Values | float, alpha: float) -> Values:
+def _half(
+    variance: Values, fixed: float, df: Values | float, plan: Resolution, alpha: float
+) -> Values:
     """Return half the width of a deciding interval, as `core/stats/spread.py` computes it."""
     sure = 1.0 - alpha / 2.0
-    total = df * ((variance + fixed) / variance) ** 2
+    part = variance / (variance + fixed)
+    both_df = 1.0 / (part**2 / df + (1.0 - part) ** 2 / plan.layout_df)
+    both = stdtrit(both_df, sure) * np.sqrt(variance + fixed)
+    boots, layout = stdtrit(df, sure) * np.sqrt(variance), stdtrit(plan.layout_df, sure)
     return np.asarray(
-        np.maximum(
-            stdtrit(total, sure) * np.sqrt(variance + fixed), stdtrit(df, sure) * np.sqrt(variance)
-        ),
-        dtype=np.float64,
+        np.maximum(np.maximum(both, boots), layout * math.sqrt(fixed)), dtype=np.float64
     )
 
 

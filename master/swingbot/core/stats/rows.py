@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -122,6 +123,8 @@ class Rule:
     spread_floor: float = SPREAD_FLOOR
     # spread frozen into a kernel image (alignment, link order); more boots do not average it out
     layout: float = 0.0
+    layout_df: float = math.inf  # degrees of freedom of `layout`; inf: assumed, or known exactly
+    day: float = 0.0  # spread between the days on which the two kernels were booted
     prior_sd: float = 0.0  # known spread of one boot (of one pair if paired) ...
     prior_df: float = 0.0  # ... and its degrees of freedom; 0: not known
     # No larger spread between boots, all modes included, is compatible with the noise record;

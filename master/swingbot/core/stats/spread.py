@@ -50,6 +50,7 @@ class EffectSpread:
     variance: float  # of the difference as measured, without `fixed`
     fixed: float  # variance that does not average out with more boots
     own_df: float  # degrees of freedom of `variance`
+    fixed_df: float = math.inf  # degrees of freedom of `fixed`; inf: known exactly
     shared: Shared | None = None  # family of simultaneous rows; None: single comparison
 
     @property
@@ -58,14 +59,15 @@ class EffectSpread:
 
     @property
     def df(self) -> float:
-        """Degrees of freedom of the sum, by Satterthwaite; `fixed` is known exactly."""
-        return self.own_df * ((self.variance + self.fixed) / self.variance) ** 2
+        """Degrees of freedom of the sum, by Satterthwaite."""
+        own = self.variance / (self.variance + self.fixed)
+        return 1.0 / (own**2 / self.own_df + (1.0 - own) ** 2 / self.fixed_df)
 
     def half(self, alpha: float) -> float:
         """Return half the width of the interval that misses with probability `alpha`.
 
-        In a family, `alpha` is the probability that any interval misses. Never narrower than
-        without `fixed`, whose effect on the degrees of freedom could outweigh its variance.
+        In a family, `alpha` is the probability that any interval misses. Never narrower than with
+        one of the two variances alone, as the degrees of freedom of both could outweigh the other.
         """
         if self.shared is None:
             return self._half(alpha)
@@ -80,6 +82,7 @@ class EffectSpread:
         return max(
             t_quantile(sure, self.df) * self.sd,
             t_quantile(sure, self.own_df) * math.sqrt(self.variance),
+            t_quantile(sure, self.fixed_df) * math.sqrt(self.fixed),
         )
 
     def p(self, d: float) -> float:
@@ -94,10 +97,10 @@ class EffectSpread:
         return max(own, together(pooled.p(d), self.shared.independent[0])) if pooled else own
 
     def _p(self, d: float) -> float:
-        return 2.0 * max(
-            float(stdtr(self.df, -abs(d) / self.sd)),
-            float(stdtr(self.own_df, -abs(d) / math.sqrt(self.variance))),
-        )
+        parts = [(self.df, self.sd), (self.own_df, math.sqrt(self.variance))]
+        if self.fixed:
+            parts.append((self.fixed_df, math.sqrt(self.fixed)))
+        return 2.0 * max(float(stdtr(df, -abs(d) / sd)) for df, sd in parts)
 
     @property
     def governing(self) -> EffectSpread:
@@ -110,7 +113,7 @@ class EffectSpread:
         shared = self.shared
         if shared is not None and shared.pooled is not None:
             shared = replace(shared, pooled=shared.pooled.at(n, shared.pooled.own_df))
-        return EffectSpread(self.one_boot, self.one_boot / n, self.fixed, df, shared)
+        return replace(self, variance=self.one_boot / n, own_df=df, shared=shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,14 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> EffectSpread:
     return replace(own, shared=shared)
 
 
+def _fixed(rule: Rule, unit: float) -> tuple[float, float]:
+    """Return the variance that more boots do not average out, and its degrees of freedom."""
+    fixed = 2.0 * unit**2 * (rule.layout**2 + rule.day**2)
+    if not rule.layout:
+        return fixed, math.inf
+    return fixed, rule.layout_df * (1.0 + (rule.day / rule.layout) ** 2) ** 2
+
+
 def _pooled_spread(
     pooled: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float
 ) -> EffectSpread:
@@ -148,8 +159,9 @@ def _pooled_spread(
     variance = max(variance, floor * floor)
     counts = [counted(len(side), levels.trimmed) for side in levels.units]
     share = 1.0 / counts[0] if pairs else math.fsum(1.0 / n for n in counts)
-    fixed = 2.0 * (rule.layout * scale.relative) ** 2
-    return EffectSpread(variance * (1.0 if pairs else 2.0), variance * share, fixed, df)
+    fixed, fixed_df = _fixed(rule, scale.relative)
+    each = variance * (1.0 if pairs else 2.0)
+    return EffectSpread(each, variance * share, fixed, df, fixed_df)
 
 
 def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[EffectSpread, float]:
@@ -219,13 +231,19 @@ def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> EffectSpread:
     spread of the 2 is too small by chance and then dominates. The degrees of freedom of unequal
     sides are therefore bounded by those of the smaller one; see `most_df`.
     """
-    fixed = 2.0 * (rule.layout * unit) ** 2
+    fixed, fixed_df = _fixed(rule, unit)
     most = most_df([p.own_df for p in parts]) + max(rule.prior_df, 0.0)
     variance = math.fsum(p.variance / p.n for p in parts)
     df = min(variance**2 / math.fsum((p.variance / p.n) ** 2 / p.df for p in parts), most)
-    spread = EffectSpread(math.fsum(p.variance for p in parts), variance, fixed, df)
+    each = math.fsum(p.variance for p in parts)
+    spread = EffectSpread(each, variance, fixed, df, fixed_df)
     if len(parts) == 1 or parts[0].n == parts[1].n:
         return spread
     pooled = math.fsum(p.variance * p.df for p in parts) / sum(p.df for p in parts)
-    other = EffectSpread(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
+    other = replace(
+        spread,
+        one_boot=2.0 * pooled,
+        variance=pooled * sum(1.0 / p.n for p in parts),
+        own_df=most,
+    )
     return max(spread, other, key=lambda s: s.half(rule.alpha))

@@ -10,7 +10,6 @@ from typing import Final
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.metric_rules import rule_of
-from swingbot.core.plan.noise import layout_sd
 from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
 from swingbot.core.thresholds import VERDICT_ALPHA
 from swingbot.service.ports import Catalogue
@@ -112,7 +111,8 @@ def _of_metric(
         run=0.0,
         boot=spread[0],
         df=spread[1],
-        layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
+        layout=rule.layout,
+        layout_df=rule.layout_df,
         sd_at_most=rule.sd_at_most,
     )
     resolution: Resolution = plan_family(
@@ -131,7 +131,8 @@ def _of_metric(
         resolves_pct=None if math.isinf(resolution.resolves_pct) else resolution.resolves_pct,
         wanted_pct=rule.min_effect_pct,
         needs=resolution.boots_for(rule.min_effect_pct),
-        words=resolution.words(rule.min_effect_pct),
+        words=resolution.words(rule.min_effect_pct)
+        + ("" if math.isfinite(rule.layout_df) else "; its layout spread is assumed"),
     )
 
 

@@ -190,7 +190,10 @@ def _notes(sheet: Sheet, blocks: Sequence[Block]) -> list[str]:
                     reference = cut(sheet.kernels[row.reference].name, _NAME)
                     words = f": {reference} is {used} in this pair (outliers excluded)"
                     notes.setdefault(words, []).append(name)
-    return [
+    assumed = [
+        line for block in blocks if block.note for line in wrap(block.note, _INDENT * 2, _INDENT)
+    ]
+    return assumed + [
         line
         for words, names in notes.items()
         for line in wrap(some_of(dict.fromkeys(names)) + words, _INDENT * 2, _INDENT)

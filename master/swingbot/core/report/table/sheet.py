@@ -98,6 +98,17 @@ class Block:
     def place(self) -> Place:
         return self.testbox, self.unit_job
 
+    @property
+    def note(self) -> str:
+        """What most of the width of an interval comes from if it was not measured, or ''."""
+        for row in self.rows:
+            if not self.counter and row.layout is not None and row.layout.assumed:
+                return (
+                    f"intervals: the spread between layouts, {row.layout.sd_pct:.2g} %, is assumed"
+                    f" on {self.testbox}, not measured"
+                )
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
