@@ -54,7 +54,10 @@ def test_every_benchmark_has_one() -> None:
     [
         *("netperf/zero.txt", "netperf/one-of-two-zero.txt", "netperf/cut-row.txt"),
         *("netperf/udp-no-receiver.txt", "netperf/udp-nothing-arrived.txt"),
-        *("hackbench/signal.txt", "hackbench/cut-iteration.txt"),
+        *("netperf/stream-and-requests.txt", "netperf/one-of-two-short.txt", "netperf/no-time.txt"),
+        *("netperf/not-a-number.txt", "will-it-scale/killed.txt", "hackbench/signal.txt"),
+        *("hackbench/cut-iteration.txt", "hackbench/sender.txt", "hackbench/killed.txt"),
+        "hackbench/no-thread.txt",
     ],
 )
 def test_awk_reads_nothing_where_the_parser_refuses(words: list[str], output: str) -> None:

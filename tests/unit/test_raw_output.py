@@ -132,12 +132,23 @@ REFUSED = {
     "netperf/cut-number.txt": "no netperf instance printed a result",
     "netperf/udp-no-receiver.txt": "0 of 1 netperf receivers",
     "netperf/udp-nothing-arrived.txt": "netperf moved nothing",
+    "netperf/stream-and-requests.txt": "no known unit, or two",
+    "netperf/one-of-two-short.txt": "ran for 1.02 of 10 s",
+    "netperf/no-time.txt": "ran for 0 of 0 s",
+    "netperf/not-a-number.txt": "no netperf instance printed a result",
     "hackbench/signal.txt": "ended by a signal or an error: signaling 80",
     "hackbench/cut-iteration.txt": "1 of 2 hackbench iterations",
     "hackbench/cut-number.txt": "ends within a line",
+    "hackbench/no-thread.txt": "an error: pthread_create failed",
+    "hackbench/sender.txt": "an error: SENDER: write",
+    "hackbench/killed.txt": "an error: Killed",
+    "lock-contention/cut-row.txt": "'3     11.95 ms      3.99 m' is no row",
     "will-it-scale/cut.csv": "row of 4 tasks is incomplete",
     "will-it-scale/cut-after-tasks.csv": "row of 4 tasks is incomplete",
     "will-it-scale/cut-linear.csv": "was cut",
+    "will-it-scale/two-tables.csv": "two rows of one number of tasks",
+    "will-it-scale/interrupted.csv": "was ended: Traceback",
+    "will-it-scale/killed.txt": "was ended: Killed",
     "will-it-scale/zero-row.csv": "nothing of will-it-scale ran with 8 tasks",
     "will-it-scale/zero-mode.csv": "no thread of will-it-scale ran with 4 tasks",
 }
@@ -328,6 +339,10 @@ def test_counters_by_cpu_are_refused_if_the_cpus_changed(tmp_path: Path) -> None
     both = "           CPU0       CPU1\n  TIMER:        {}         {}\n"
     first, last = "time: 1\n" + both.format(10, 90), "time: 2\n" + both.format(30, 95)
     assert monitored(tmp_path, "softirqs", first + last) == {"TIMER": 25}
+    # The kernel counts in 32 bits.
+    wrapped = both.format(5000, 5) + "  RCU: 1 1\n"
+    found = monitored(tmp_path, "softirqs", first + "  RCU: 0 0\ntime: 2\n" + wrapped)
+    assert found == {"RCU": 2}
     one = "time: 2\n           CPU0\n  TIMER:       130\n"
     for program in ("softirqs", "interrupts"):
         with pytest.raises(ParseError, match="the CPUs of the table changed"):

@@ -10,7 +10,7 @@
 	if (!count || time > worst) worst = time
 	count++
 }
-/^signaling .* worker threads to terminate|longjmp/ { ended = 1 }
+/^signaling .* worker threads to terminate|longjmp| \(error: .*\)|failed|^(Killed|Terminated|Aborted|Segmentation fault)/ { ended = 1 }
 END {
 	kb = int(tasks * size / 1024)
 	if (!count || ended || count < begun || instances > 1 || best <= 0 || kb < 1 || (iterations != "" && count != iterations)) exit

@@ -30,6 +30,7 @@ TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
 # Also what a child says whose peer was killed: `SENDER: write (error: Broken pipe)`.
 ENDED = re.compile(
     r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!|.* \(error: .*\)"
+    r"|.*\bfailed\b|(?:Killed|Terminated|Aborted|Segmentation fault)\b"
 )
 
 

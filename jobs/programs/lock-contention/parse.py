@@ -15,6 +15,7 @@ ROW = re.compile(
 )
 RECORDED = re.compile(r"recorded (\d{1,9}\.\d{2}) s on (\d{1,5}) CPUs")
 MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
+COUNT = re.compile(r"\s*\d+\s+\d")
 MAX_CALLERS = 500  # three numbers of each
 
 # Waiting for these keeps the CPU busy; a task that waits for any other kind sleeps.
@@ -77,6 +78,8 @@ def rows_of(lines: list[str]) -> Iterator[Row]:
                 row["kind"],
                 row["caller"],
             )
+        elif COUNT.match(line):
+            raise ParseError(f"{line.strip()[:80]!r} is no row of perf lock that can be read")
 
 
 def by_caller(rows: list[Row]) -> dict[str, float]:

@@ -11,8 +11,8 @@ function say(name, value) { printf "%s %.17g\n", name, value }
 	next
 }
 / TEST from .* to / { begun++; next }
-/10\^6bits/ { unit = "Mbps"; next }
-/per sec/ { unit = "tps"; next }
+/10\^6bits/ { unit = "Mbps"; streams = 1; next }
+/per sec/ { unit = "tps"; requests = 1; next }
 /^[ \t]*Iterations:/ { iterations = $2; next }
 seen && /^[ \t]*[0-9]+([ \t]+-?[0-9]+(\.[0-9]+)?)+[ \t]*$/ {
 	if (errors && $2 ~ /\./) {
@@ -21,13 +21,16 @@ seen && /^[ \t]*[0-9]+([ \t]+-?[0-9]+(\.[0-9]+)?)+[ \t]*$/ {
 	} else if (NF >= rate) {
 		sent[++count] = $rate
 		if ($rate <= 0) still = 1
-		elapsed = $(column["Time"])
+		elapsed = $(column["Time"]) + 0
+		if (count == 1 || elapsed < shortest) shortest = elapsed
+		if (count == 1 || elapsed > longest) longest = elapsed
 		bytes = errors ? $2 : $3
 	}
 }
 END {
 	if (!count || unit == "" || (nr_threads != "" && count != nr_threads * (iterations ? iterations : 1))) exit
 	if ((errors && receivers != count) || count < begun || still) exit
+	if (shortest <= 0 || shortest < 0.9 * longest || streams + requests > 1) exit
 	if (!iterations) iterations = 1
 	s = added(sent, count)
 	r = added(received, receivers)

@@ -21,6 +21,7 @@ ROW = re.compile(
 CUT = re.compile(r"[1-9]\d{0,5}(?:,|$)")
 SECOND = re.compile(r"min:(\d{1,18}) max:\d{1,18} total:\d{1,18}$")
 ASSERTION = re.compile(r"Assertion .{1,200} failed")
+ENDED = re.compile(r"Traceback \(most recent call last\)|KeyboardInterrupt|Killed\b|Terminated\b")
 AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
 
 
@@ -69,6 +70,10 @@ def check_alive(lines: list[str], stderr: str) -> None:
     )
     if died:
         raise ParseError(f"a copy of will-it-scale died: {died[0]}")
+    if ended := next(
+        (line for line in [*lines, *stderr.splitlines()] if ENDED.match(line.strip())), None
+    ):
+        raise ParseError(f"will-it-scale was ended: {ended.strip()[:80]}")
     slowest = (
         [
             float(match[1])
@@ -132,6 +137,8 @@ def table(lines: list[str]) -> list[Row]:
     rows = [row for row in rows if row.tasks > 0]
     if not rows:
         raise ParseError("the table of will-it-scale has no row with a result")
+    if len({row.tasks for row in rows}) < len(rows):
+        raise ParseError("will-it-scale's table has two rows of one number of tasks")
     check_modes(rows)
     return rows
 

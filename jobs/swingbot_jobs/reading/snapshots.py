@@ -90,12 +90,16 @@ def stood(snapshots: Sequence[Snapshot]) -> dict[str, float]:
 def grown_on_all_cpus(snapshots: Sequence[Snapshot]) -> dict[str, float]:
     """Return the increase of counters that the kernel prints by CPU, summed over the CPUs.
 
-    Raises ParseError if a CPU went offline or came: the sum lost or gained what it had counted.
+    Missing are those of which a CPU's decreased: it wrapped. Raises ParseError if a CPU went
+    offline or came: the sum lost or gained what it had counted.
     """
     cpus = [{key.partition(".")[0] for key in one if _CPU_KEY.match(key)} for one in snapshots]
     if cpus[0] != cpus[-1]:
         raise ParseError("the CPUs of the table changed during the run")
-    return chosen(grown(snapshots), lambda key: not _CPU_KEY.match(key))
+    values = grown(snapshots)
+    by_cpu = filter(_CPU_KEY.match, snapshots[0])
+    fell = {key.partition(".")[2] for key in by_cpu if len(snapshots) > 1 and key not in values}
+    return chosen(values, lambda key: not _CPU_KEY.match(key) and key not in fell)
 
 
 def chosen(values: Mapping[str, float], wanted: Callable[[str], bool]) -> dict[str, float]:
