@@ -32,7 +32,7 @@ def beats(file: Path) -> bool:
     Format: swingbot_jobs/contract/heartbeat.py. Without a file, the process is starting.
     """
     try:
-        monotonic, pid, _, _ = file.read_text().split()
+        monotonic, pid = file.read_text().split()[:2]
     except (FileNotFoundError, ValueError):
         return True
     # written in milliseconds, so a new one may lie a fraction of one ahead

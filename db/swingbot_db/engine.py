@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -36,10 +37,15 @@ def make_engine(
         max_overflow=connections - kept,
         connect_args={
             "options": f"-csearch_path=swingbot -ctimezone=UTC{limit}",
-            "application_name": "swingbot",
+            "fallback_application_name": "swingbot",
             "connect_timeout": min(10, query_seconds or 10),
         },
     )
+
+
+def name_sessions(part: str) -> None:
+    """Later sessions of this process have `part` in their application_name (libpq's PGAPPNAME)."""
+    os.environ["PGAPPNAME"] = f"swingbot {part}"
 
 
 def own_pool(engine: sa.Engine, *, connections: int, query_seconds: int | None = None) -> sa.Engine:

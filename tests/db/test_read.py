@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.commands import text
 from swingbot_db import read
+from swingbot_db.read import overview
 from swingbot_db.read.variants import variants
 from swingbot_db.store import PgTransaction
 from tests import builders as make
@@ -454,6 +455,49 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     assert [problem["link"] for problem in found["problems"]] == [
         "/tree/mm-demo",
         "/testbox/vm-tcg",
+    ]
+
+
+def test_status_names_a_testbox_that_is_idle_beside_an_order_that_it_could_take(
+    conn: sa.Connection,
+) -> None:
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    order = make.an_order(conn, make.a_kernel(conn, tree, 0), testbox, state="ready")
+
+    def named() -> list[str]:
+        return [p["text"] for p in read.status(conn)["problems"] if "idle" in p["text"]]
+
+    def ready(ago: str) -> None:
+        for table, column in (("orders", "created_at"), ("kernel_build", "built_at")):
+            conn.execute(sa.text(f"UPDATE {table} SET {column} = now() - interval '{ago}'"))
+
+    ready("0")
+    assert named() == []
+    ready("5 minutes")
+    (text,) = named()
+    assert (
+        f"vm-icount has been idle for 5 minutes beside 1 ready order, the oldest o{order}" in text
+    )
+    another = make.an_order(conn, make.a_kernel(conn, tree, 1), testbox, state="running")
+    conn.execute(
+        sa.text("INSERT INTO lease (testbox, attempt) VALUES ('vm-icount', :attempt)"),
+        {"attempt": make.an_attempt(conn, another)},
+    )
+    assert named() == [], "it works"
+
+
+def test_the_statement_of_a_long_transaction_is_named_without_its_texts(
+    conn: sa.Connection, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "LONG_SECONDS", 0.0)
+    with engine.connect() as long:
+        long.execute(sa.text("SET application_name = 'swingbot loop'"))
+        long.commit()
+        long.execute(sa.text("SELECT 'it''s secret', 7,\n 'more' AS \"text\""))
+        texts = [p["text"] for p in read.status(conn)["problems"] if p["text"].startswith("loop")]
+    assert texts == [
+        "loop has been in one transaction for 0 minutes; its last statement:"
+        ' SELECT ??, 7, ? AS "text"'
     ]
 
 

@@ -12,11 +12,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from swingbot.adapters.part_heartbeat import beats
+from swingbot.app.keep.health_check import problems_here
+from swingbot.app.settings import load
+from swingbot.core.keep import health
+from swingbot_db.read import overview
 from tests.buildbot.lab import eventually
 from tests.buildbot.stuck import SPIN, can_be_stuck
 from tests.fakes.mail import brain_environment
@@ -46,6 +51,10 @@ def loop(tmp_path: Path, state: Path, db_url: str) -> Iterator[subprocess.Popen[
         found.kill()
 
 
+def texts(problems: list[dict[str, Any]]) -> list[str]:
+    return [problem["text"] for problem in problems]
+
+
 def silence(state: Path) -> float:
     return next((beat.age_seconds for beat in beats(state) if beat.part == "loop"), 1e9)
 
@@ -58,9 +67,16 @@ def test_a_loop_that_is_stuck_in_python_has_no_heartbeat(
     assert loop.poll() is None
 
 
-def test_a_loop_that_waits_for_a_statement_has_a_heartbeat(
-    loop: subprocess.Popen[bytes], state: Path, engine: sa.Engine
+def test_a_loop_that_waits_for_a_statement_has_a_heartbeat_and_status_names_it(
+    loop: subprocess.Popen[bytes],
+    state: Path,
+    db_url: str,
+    engine: sa.Engine,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for module in (health, overview):
+        monkeypatch.setattr(module, "LONG_SECONDS", STALLED)
+    settings = load(environ=brain_environment(state, db_url))
     waiting = (
         "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted"
         " AND relation = 'swingbot.unseen'::regclass AND datname = current_database()"
@@ -73,5 +89,16 @@ def test_a_loop_that_waits_for_a_statement_has_a_heartbeat(
             assert silence(state) < STALLED + SILENT
             time.sleep(0.2)
         assert conn.execute(sa.text(waiting)).all(), "it still waits"
+        (round_,) = [text for text in texts(problems_here(settings)) if text.startswith("loop")]
+        assert "one round" in round_
+        assert "now in the step `" in round_
+        with engine.connect() as other:
+            stuck = texts(overview.long_transactions(other))
+        assert any(
+            "in one transaction" in text
+            and "its statement waits for another transaction: " in text
+            and "unseen" in text
+            for text in stuck
+        )
     loop.send_signal(signal.SIGTERM)
     assert loop.wait(60) == 0

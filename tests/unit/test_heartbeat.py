@@ -47,6 +47,8 @@ def test_a_silent_reporter_does_not_accuse_those_it_reports_on() -> None:
 def test_a_heartbeat_has_one_length_and_reads_back() -> None:
     long = Beat(monotonic=9e9, pid=4194304, boot_id="x" * 36, reporter="buildbot-master")
     short = Beat(monotonic=0.0, pid=1, boot_id="-")
+    busy = Beat(monotonic=9.0, pid=1, boot_id="-", began=2.5, step="judge comparisons")
+    assert decode(encode(busy)) == busy
     assert decode(encode(long)) == long
     assert decode(encode(short)) == short
     assert len(encode(long)) == len(encode(short))

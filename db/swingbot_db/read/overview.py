@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from swingbot.core.keep.health import LONG_SECONDS
+from swingbot.core.text.numbers import count
+
 from . import testbox_status
 from .bisections import bisection, list_bisections
 from .estimate import LabQueue
@@ -91,6 +94,39 @@ _STUCK_MAIL = """
 SELECT r.id, r.state, r.reason, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
 WHERE r.state IN ('held', 'unknown') OR (r.state IN ('queued', 'sending') AND o.error IS NOT NULL)
 ORDER BY r.id DESC LIMIT 10
+"""
+# Of the service's parts; a backup may take an hour. Strings of a statement are other people's text.
+_LONG_TRANSACTIONS = """
+SELECT application_name AS part, extract(epoch FROM clock_timestamp() - xact_start)::float
+  AS seconds, state = 'active' AS active, wait_event_type = 'Lock' AS locked,
+  left(regexp_replace(regexp_replace(query, $$'[^']*('|$)$$, '?', 'g'), '\\s+', ' ', 'g'), 160)
+  AS statement
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND application_name IN ('swingbot loop', 'swingbot web', 'swingbot buildbot')
+  AND xact_start < clock_timestamp() - make_interval(secs => :seconds) ORDER BY xact_start
+"""
+# A testbox that could take one of its orders at once: it is not screened, no member of a cluster
+# works or waits for the others. An order is ready once its kernel is built, and some time after an
+# attempt that failed.
+_IDLE_TESTBOXES = """
+WITH idle AS (
+  SELECT x.name, x.facts, n.since FROM testbox x LEFT JOIN testbox_now n ON n.testbox = x.name
+  WHERE x.state = 'active' AND coalesce(n.state, 'idle') = 'idle'
+    AND (coalesce(n.screening_boots, 0) = 0 OR n.screened_at IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM lease l
+      WHERE l.testbox = x.name OR coalesce(x.facts -> 'nodes', '[]') ? l.testbox)
+    AND NOT EXISTS (SELECT FROM testbox c JOIN orders o ON o.testbox = c.name AND o.state = 'ready'
+      WHERE coalesce(c.facts -> 'nodes', '[]') ? x.name)
+), beside AS (
+  SELECT i.name, o.id, extract(epoch FROM clock_timestamp() - greatest(i.since, o.created_at,
+    b.built_at, (SELECT max(ended_at) + interval '2 minutes' FROM attempt WHERE order_id = o.id)
+  ))::float AS seconds
+  FROM idle i JOIN orders o ON o.testbox = i.name AND o.state = 'ready'
+  LEFT JOIN kernel_build b ON b.build_key = o.build_key
+)
+SELECT name, count(*) AS orders, min(id) AS oldest, max(seconds) AS seconds FROM beside
+WHERE seconds >= :seconds GROUP BY name ORDER BY name
 """
 
 
@@ -195,6 +231,19 @@ def _queue(conn: sa.Connection) -> dict[str, dict[str, int]]:
     return queue
 
 
+def long_transactions(conn: sa.Connection) -> list[Row]:
+    """A problem for each transaction of the service's parts that has been open for long."""
+    return [
+        _problem(
+            f"{row['part'].partition(' ')[2]} has been in one transaction for"
+            f" {row['seconds'] / 60:.0f} minutes; its {'' if row['active'] else 'last '}statement"
+            f"{' waits for another transaction' if row['locked'] else ''}: {row['statement']}",
+            None,
+        )
+        for row in rows(conn, _LONG_TRANSACTIONS, seconds=LONG_SECONDS)
+    ]
+
+
 def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> list[Row]:
     problems = [
         _problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}")
@@ -211,6 +260,15 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
         for row in testbox_status.alerts(conn)
         if row["kind"] == "stuck"
     ]
+    for row in rows(conn, _IDLE_TESTBOXES, seconds=LONG_SECONDS):
+        oldest = shown("order", row["oldest"])
+        text = (
+            f"testbox {row['name']} has been idle for {row['seconds'] / 60:.0f} minutes beside"
+            f" {count(row['orders'], 'ready order')}, the oldest {oldest}: the loop hands out none;"
+            " see its log"
+        )
+        problems.append(_problem(text, f"/order/{oldest}"))
+    problems += long_transactions(conn)
     for row in rows(conn, _FAILED_REQUESTS):
         id = shown(row["kind"], row["id"])
         problems.append(

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters import limits
+from swingbot.adapters import limits, progress
 from swingbot.core.keep.health import PartBeat
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS, FILE, Beat, decode, encode
 
@@ -51,12 +51,15 @@ class PartHeartbeat:
         self._manager = os.environ.pop("NOTIFY_SOCKET", "") if reporter is None else ""
 
     def beat(self, pid: int | None = None) -> None:
+        began, step = progress.round_now() if self._reporter is None else (0.0, None)
         line = encode(
             Beat(
                 monotonic=time.monotonic(),
                 pid=pid or os.getpid(),
                 boot_id=self._boot_id,
                 reporter=self._reporter,
+                began=began,
+                step=step,
             )
         )
         with suppress(OSError):
@@ -156,6 +159,8 @@ def _read(part: str, file: Path, now: float, this_boot: str) -> PartBeat | None:
         age_seconds=max(0.0, age),
         pid=beat.pid if same_boot else None,
         reporter=beat.reporter,
+        step=beat.step,
+        round_seconds=max(0.0, beat.monotonic - beat.began) if beat.step else 0.0,
     )
 
 

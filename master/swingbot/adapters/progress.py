@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from swingbot.service.ports import Transaction
+from swingbot.service.ports.transaction import OpenTransaction
+
 # A statement that takes longer is stalled, and so is a process that asks the database without end.
 STATEMENT_SECONDS: Final = 300.0
 UNCOMMITTED_SECONDS: Final = 900.0
@@ -20,6 +23,7 @@ UNCOMMITTED_SECONDS: Final = 900.0
 _now = time.monotonic
 _last = _committed = _now()
 _waits_until = _statement_until = float("-inf")
+_steps: tuple[tuple[float, str], ...] = ()  # under way, the innermost last, with its begin
 
 
 def committed() -> None:
@@ -62,6 +66,37 @@ def waiting(seconds: float) -> Iterator[None]:
     finally:
         _waits_until = before
         committed()
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """The block is a step of the round; the outermost one is the round itself."""
+    global _steps
+    if not _in_main_thread():
+        yield
+        return
+    before, _steps = _steps, (*_steps, (_now(), name))
+    try:
+        yield
+    finally:
+        _steps = before
+
+
+def named(transaction: OpenTransaction) -> OpenTransaction:
+    """As `transaction`; each one is a step."""
+
+    @contextmanager
+    def begin(name: str) -> Iterator[Transaction]:
+        with step(name), transaction(name) as tx:
+            yield tx
+
+    return begin
+
+
+def round_now() -> tuple[float, str | None]:
+    """Return when the present round began, and its innermost step; None between two rounds."""
+    steps = _steps
+    return (steps[0][0], steps[-1][1]) if steps else (0.0, None)
 
 
 def _in_main_thread() -> bool:

@@ -18,7 +18,7 @@ from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot.service.ports.attempts import Attempts
-from swingbot_db.engine import Engine, make_engine
+from swingbot_db.engine import Engine, make_engine, name_sessions
 from swingbot_db.listener import Listener
 from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract import worker_name
@@ -205,6 +205,7 @@ def config(settings: Settings) -> dict[str, Any]:
     from swingbot.adapters.buildbot import compiler_routing, database, dispatcher, pages, steps
 
     url = database_url(settings)
+    name_sessions("buildbot")
     engine = make_engine(url)
     begin = patient_transactions(engine)
     make_secrets(settings)

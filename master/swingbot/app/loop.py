@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -92,6 +93,7 @@ def _rounds(
     poller: Poller,
     over: Callable[[], bool],
 ) -> None:
+    lab = replace(lab, transaction=progress.named(lab.transaction))
     sync_testboxes(lab)
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
@@ -103,17 +105,18 @@ def _rounds(
         progress.committed()
         faults = Faults(lab.transaction)
         try:
-            only.hold()  # its session may have ended with the database
-            with faults.of("poll trees"):
-                poller.check()
-            with faults.of("round"):
-                tick(lab)
-            with faults.of("send mail"):
-                sender.send_due(lab.clock.now())
-            with faults.of("retention"):
-                own_clock.look(lab.clock.now().timestamp())
-                _prune_daily(settings, engine, lab.clock.now(), own_clock)
-            faults.tell()
+            with progress.step("round"):
+                only.hold()  # its session may have ended with the database
+                with faults.of("poll trees"):
+                    poller.check()
+                with faults.of("round"):
+                    tick(lab)
+                with faults.of("send mail"), progress.step("send mail"):
+                    sender.send_due(lab.clock.now())
+                with faults.of("retention"), progress.step("retention"):
+                    own_clock.look(lab.clock.now().timestamp())
+                    _prune_daily(settings, engine, lab.clock.now(), own_clock)
+                faults.tell()
             last_problem = ""
             heart.beat()
         except SecondLoop:

@@ -49,7 +49,9 @@ def loop(session: CommandContext) -> None:
     """Run only the loop that decides what to measure, for use by a process manager."""
     from swingbot.app.loop import run
     from swingbot.app.wiring import make_lab
+    from swingbot_db.engine import name_sessions
 
+    name_sessions("loop")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     run(session.settings, session.engine, make_lab(session.settings, session.engine))
 
@@ -59,7 +61,9 @@ def loop(session: CommandContext) -> None:
 def web(session: CommandContext) -> None:
     """Run only the web pages, API and artifact store."""
     from swingbot.app.web import serve
+    from swingbot_db.engine import name_sessions
 
+    name_sessions("web")
     serve(session.settings, session.engine)
 
 

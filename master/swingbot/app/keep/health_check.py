@@ -12,7 +12,14 @@ from swingbot.adapters.part_heartbeat import beats
 from swingbot.app import postgres
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings
-from swingbot.core.keep.health import PartBeat, hung, hung_problems, no_room, problems
+from swingbot.core.keep.health import (
+    PartBeat,
+    hung,
+    hung_problems,
+    long_rounds,
+    no_room,
+    problems,
+)
 from swingbot_db.probe import NoAnswer, ask
 
 
@@ -38,14 +45,21 @@ def problems_here(settings: Settings) -> list[dict[str, Any]]:
     if not settings.state.exists():
         return []
     disk = settings.disk
-    parts = hung_here(settings)
-    sentences = hung_problems(parts, datetime.now(UTC)) + problems(
-        free_bytes(settings),
-        disk.stop_below_mib,
-        disk.warn_below_mib,
-        str(settings.state),
-        None if any(beat.part == "loop" for beat in parts) else last_beat(beat_file(settings)),
-    )
+    found = beats(settings.state)
+    parts = hung(found, settings.health.hung_seconds)
+    slow = long_rounds(found, parts)
+    named = {beat.part for beat in parts} | {line.partition(" ")[0] for line in slow}
+    sentences = [
+        *hung_problems(parts, datetime.now(UTC)),
+        *slow,
+        *problems(
+            free_bytes(settings),
+            disk.stop_below_mib,
+            disk.warn_below_mib,
+            str(settings.state),
+            None if "loop" in named else last_beat(beat_file(settings)),
+        ),
+    ]
     return [{"text": text, "link": None} for text in sentences]
 
 

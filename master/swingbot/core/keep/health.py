@@ -11,6 +11,8 @@ MIB: Final = 1 << 20
 # A round that judges many comparisons takes seconds, a git fetch of a large tree minutes; a longer
 # silence is a fault.
 SILENT_SECONDS: Final = 600.0
+# During a round no testbox gets work, and a transaction keeps others waiting; each takes seconds.
+LONG_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +28,15 @@ class PartBeat:
     """The last heartbeat of a part, `age_seconds` ago.
 
     `pid` is None after a reboot of the host. `reporter` is the part that wrote it on its behalf.
+    It was in `step` (None: in none) of a round that took `round_seconds` until then.
     """
 
     part: str
     age_seconds: float
     pid: int | None = None
     reporter: str | None = None
+    step: str | None = None
+    round_seconds: float = 0.0
 
 
 def hung(beats: Iterable[PartBeat], seconds: float) -> list[PartBeat]:
@@ -52,6 +57,17 @@ def hung_problems(parts: Sequence[PartBeat], now: datetime) -> list[str]:
         f" (since {now - timedelta(seconds=beat.age_seconds):%Y-%m-%d %H:%M:%S} UTC):"
         " it hangs or was killed; its supervisor restarts it, see its log"
         for beat in parts
+    ]
+
+
+def long_rounds(beats: Iterable[PartBeat], hanging: Iterable[PartBeat]) -> list[str]:
+    """One sentence for each part that works on one round for long, but for those that hang."""
+    silent = {beat.part for beat in hanging}
+    return [
+        f"{beat.part} has been in one round for {beat.round_seconds / 60:.0f} minutes, now in the"
+        f" step `{beat.step}`; until the round ends, no testbox gets work: see its log"
+        for beat in beats
+        if beat.part not in silent and beat.step and beat.round_seconds >= LONG_SECONDS
     ]
 
 
