@@ -238,6 +238,13 @@ def test_a_line_that_is_no_scissors_stays() -> None:
         ("[PATCH_v3 1/2] x", "x", (1, 2), 3),
         ("[PATCH ver 2] x", "x", (None, None), 2),
         ("[PATCH] x (v2)", "x (v2)", (None, None), 2),
+        ("[PATCH] V2: x", "V2: x", (None, None), 2),
+        ("[PATCH 1 of 3] x", "x", (1, 3), 1),
+        ("[v3,1/2] x", "x", (1, 2), 3),
+        ("[PATCH rev2 1/2] x", "x", (1, 2), 2),
+        ("[PATCH, take 2] x", "x", (None, None), 2),
+        ("[PATCH 2nd try] x", "x", (None, None), 2),
+        ("[PATCH #3] x", "x", (None, None), 3),
         ("[PATCH cgroup/for-6.20] x", "x", (None, None), 1),
         ("[EXTERNAL] [PATCH 1/2] x", "x", (1, 2), 1),
         ("x [PATCH 1/2]", "x [PATCH 1/2]", (None, None), 1),
@@ -251,6 +258,7 @@ def test_a_subject_is_taken_apart(
         (subject, False),
         (f"Re: RE: {subject}", True),
         (f"[EXT] Re: {subject}", True),
+        *((f"{reply}: {subject}", True) for reply in ("Antwort", "R", "RES", "Odp", "YNT")),
         (f"Fwd: {subject}", False),
     ):
         found = read_subject(text)

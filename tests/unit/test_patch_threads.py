@@ -490,6 +490,32 @@ def test_a_patch_that_is_sent_again_in_answer_to_the_first_replaces_it() -> None
     assert "b.c" in str(patch)
 
 
+def test_another_patch_of_the_same_title_in_answer_to_the_first_is_a_question() -> None:
+    thread = Thread(random.Random(1))
+    first = thread.patch("mm: one")
+    thread.patch("mm: one", to=first, way=" better")
+    with pytest.raises(SeriesError, match="several patches .* give only one of them"):
+        read_file("thread.mbx", thread.data())
+
+
+def test_a_patch_that_somebody_else_pasted_is_not_of_the_posting() -> None:
+    thread = Thread(random.Random(1))
+    thread.series(2, cover=True)
+    pasted = f"{PASTED}Subject: mm: step 1\n\n{patch_text('mm: step 1', ' of 6.1')}"
+    thread.mail("FAILED: patch failed to apply to 6.1-stable", f"It was\n\n{pasted}", by=CAT)
+    found = read_file("thread.mbx", thread.data())
+    assert [patch.subject for patch in found.patches] == ["mm: step 1", "mm: step 2"]
+    assert "of 6.1" not in str(found.patches)
+
+
+def test_a_sentence_of_a_mail_does_not_begin_another() -> None:
+    thread = Thread(random.Random(1))
+    text = patch_text("mm: one").replace("About", "From 12:34:56 on in 2001\nnote: this\n\nAbout")
+    thread.mail("[PATCH] mm: one", text)
+    [patch] = read_file("thread.mbx", thread.data()).patches
+    assert (patch.subject, patch.author) == ("mm: one", ADA)
+
+
 def test_a_patch_beyond_the_count_is_read_and_said() -> None:
     thread = Thread(random.Random(1))
     one_more(thread)

@@ -115,6 +115,8 @@ def _pieces(data: bytes) -> Iterator[tuple[int, int, bool, bool]]:
         head = data[match.end() : match.end() + limits.MAIL_HEADER_BYTES]
         if written and sent and not _WITH_SUBJECT.match(head):
             continue
+        if not take_headers(data[match.end() : match.end() + _HEAD_BYTES]).headers:
+            continue  # a sentence of a mail
         if data[start : match.start()].strip():
             yield start, match.start(), formatted, sent and formatted
         start, formatted = match.end(), written

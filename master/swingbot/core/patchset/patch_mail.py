@@ -35,8 +35,8 @@ class PatchMail:
 
     `subject` is as in the mail, `tagged` its parsed form. `rest` is the text after the commit
     message: notes, diff, signature. `is_mail` is False for a file without headers. `problem` says
-    why its text cannot be read. What is attached to a mail that answers one is a part of it: its
-    `poster`, `parents` and `reply` are those of that mail.
+    why its text cannot be read. What is attached to a mail that answers one, or was pasted into a
+    mail, is a part of it: its `poster`, `parents` and `reply` are those of that mail.
     """
 
     subject: str
@@ -130,7 +130,7 @@ def _letter(mail: RawMail, top: PatchMail | None) -> PatchMail:
     """Return what the headers say."""
     subject, author = header_text(mail.header(b"subject")), _author(mail.header(b"from"))
     tagged = read_subject(subject)
-    within = top if top is not None and (top.reply or top.parents) else None
+    within = top if top is not None and (top.reply or top.parents or mail.inside) else None
     poster, parents = ("", ()) if mail.formatted else (author, _parents(mail))
     return PatchMail(
         subject=clean(subject),

@@ -94,7 +94,7 @@ def _posting(letters: Sequence[PatchMail], patches: Sequence[PatchMail]) -> list
     if not numbered:
         _one_version(_by_person(one for one in own if not one.parents or one.tagged.version > 1))
         first = _first_in_thread(letters, own)
-        again = [x for x in own if x.tagged.again and x.parents and _copy(x) in map(_copy, first)]
+        again = [x for x in own if x.tagged.patch and x.parents and _copy(x) in map(_copy, first)]
         return _latest([*first, *(x for x in again if all(x is not one for one in first))])
     alone = [one for one in own if one.tagged.number is None and not one.parents]
     if any(one.poster for one in alone):

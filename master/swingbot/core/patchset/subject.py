@@ -10,16 +10,21 @@ from swingbot.core.text.plain import clean
 
 # A reply's prefix in another script stands before the tags: 答复: [PATCH] x
 _PREFIX: Final = re.compile(
-    r"(?:(?P<reply>(?:re|aw|antw|sv|vs)(?:\[\d{1,3}\])?|[^\x00-\x7f]{1,12}(?= ?[:：] ?\[))|fwd?)"
+    r"(?:(?P<reply>(?:re|aw|antw(?:ort)?|sv|vs|res?p?|odp|ynt|rif|r)(?:\[\d{1,3}\])?"
+    r"|[^\x00-\x7f]{1,12}(?= ?[:：] ?\[))|fwd?)"
     r" ?[:：] ?",
     re.IGNORECASE,
 )
 _BRACKET: Final = re.compile(r"\[([^\[\]]{0,200})\] ?")
-_NUMBER: Final = re.compile(r"(?<![\w/.])(\d{1,4})/(\d{1,4})(?![\w/])")
-_VERSION: Final = re.compile(r"(?:\b|_|PATCH|RFC)v(?:er(?:sion)?)? ?(\d{1,3})(?![\w.])", re.I)
-_LAST_VERSION: Final = re.compile(r"[(\[]v(\d{1,3})[)\]]$", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(?<![\w/.])(\d{1,4})(?:/| of )(\d{1,4})(?![\w/])")
+_VERSION: Final = re.compile(
+    r"(?:(?:\b|_|PATCH|RFC)(?:v(?:er(?:sion)?)?|r|rev(?:ision)?|take|try|round|#) ?#?|(?<= )#)"
+    r"(?P<after>\d{1,3})(?![\w.])|\b(?P<nth>\d{1,3})(?:nd|rd|th) (?:version|try|attempt|take)\b",
+    re.I,
+)
+_OF_TITLE: Final = re.compile(r"[(\[]v(\d{1,3})[)\]]$|^v(\d{1,3}): ", re.IGNORECASE)
 _MARK: Final = re.compile(
-    rf"\b(?:PATCH|RFC|RFT|RESEND|UPDATE)|{_NUMBER.pattern}|{_VERSION.pattern}", re.IGNORECASE
+    rf"\b(?:PATCH|RFC|RFT|RESEND|UPDATE)|{_NUMBER.pattern}|\bv\d{{1,3}}(?![\w.])", re.IGNORECASE
 )
 _AGAIN: Final = re.compile(r"\b(?:RESEN[DT]|REPOST|UPDATED?)\b", re.IGNORECASE)
 
@@ -63,7 +68,7 @@ def read_subject(subject: str) -> Tagged:
             break
     title, all_tags = text[start:], " ".join(tags)
     number = _NUMBER.search(all_tags)
-    version = _VERSION.search(all_tags) or (None if number else _LAST_VERSION.search(title))
+    version = _VERSION.search(all_tags) or (None if number else _OF_TITLE.search(title))
     return Tagged(
         title=title,
         reply=reply,
@@ -71,5 +76,5 @@ def read_subject(subject: str) -> Tagged:
         again=_AGAIN.search(all_tags) is not None,
         number=int(number[1]) if number else None,
         count=int(number[2]) if number else None,
-        version=int(version[1]) if version else 1,
+        version=int(next(filter(None, version.groups()))) if version else 1,
     )
