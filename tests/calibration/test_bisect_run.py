@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from swingbot.app.bisect_run import process
 from swingbot.app.commands.bisect_run import run
 from swingbot.core.bisect.tell.journal import ENGINE
+from tests.bisect_run_worlds import World, bisect
 from tests.noisy_repo import git, make_repo
 
 
@@ -170,14 +171,49 @@ def test_status_125_skips_the_commit_and_its_neighbourhood_stays_possible(bench:
     assert {c["state"] for c in facts["candidates"] if c["commit"] in bench.ids[5:7]} == {"skipped"}
 
 
+def test_ends_that_cannot_be_tested_leave_their_commits_possible(bench: Bench) -> None:
+    def level(culprit: int) -> Callable[[int], str]:
+        return lambda i: "exit 125" if i >= 10 else step_at(culprit)(i)
+
+    status, out, _ = bench.bisect(bench.says(level(11)), "--exit-code")
+    assert (status, out.splitlines()[0]) == (4, "no culprit could be identified")
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == bench.ids[10:]
+    assert f"outside {bench.ids[0][:12]}..{bench.ids[9][:12]} may hold the change" in out
+    facts = bench.facts(bench.says(level(6)), "--restart")
+    assert facts["culprit"]["commit"] == bench.ids[6]
+    assert "may hold another change" in facts["reason"]
+    assert (facts["good"], facts["bad"]) == (bench.ids[0], bench.ids[12])
+    again = bench.facts(bench.says(level(6)))
+    assert again["culprit"] == facts["culprit"] and again["boots"] == facts["boots"]
+
+
+@pytest.mark.parametrize(
+    "skipped", ["0", "8", "08", "012", "5678", "68", "0178", "0238", "2345678"]
+)
+def test_no_innocent_commit_is_named_beside_ends_that_cannot_be_tested(skipped: str) -> None:
+    for culprit in range(1, 9):
+        world = World(
+            commits=8,
+            effects={culprit: -0.1},
+            run_sd=0.002,
+            skipped=frozenset(map(int, skipped)),
+            seed=culprit,
+        )
+        facts = bisect(world).facts
+        members = [int(member["commit"]) for member in facts["members"]]
+        assert culprit in members, (culprit, facts["status"], facts["reason"])
+        assert facts["status"] == "inconclusive" or len(members) <= 1 + len(skipped)
+        assert sum(c["probability"] for c in facts["candidates"]) <= 1.0 + 1e-9
+
+
 def test_a_boot_that_fails_once_is_tried_again(bench: Bench) -> None:
     facts = bench.facts(bench.says(lambda i: "[ $SWINGBOT_BOOT = 0 ] && exit 1; " + step_at(6)(i)))
     assert facts["culprit"]["commit"] == bench.ids[6]
 
 
-def test_an_end_that_always_fails_is_a_failure(bench: Bench) -> None:
+def test_that_only_one_commit_can_be_measured_is_a_failure(bench: Bench) -> None:
     status, out, _ = bench.bisect(
-        bench.says(lambda i: "echo no such host >&2; exit 3" if i == 0 else "echo 1")
+        bench.says(lambda i: "echo no such host >&2; exit 3" if i != 0 else "echo 1")
     )
     assert status == 1
     assert "could not be measured" in out and "no such host" in out
@@ -443,14 +479,41 @@ def test_the_branch_of_a_blamed_merge_is_entered(merged: Bench) -> None:
 
 
 def test_first_parent_stays_on_the_main_line(merged: Bench) -> None:
-    facts = merged.facts(merged.says(worth({22: -0.1}, ORDER)), "--first-parent")
+    command = merged.says(worth({22: -0.1}, ORDER))
+    facts = merged.facts(command, "--first-parent")
     assert facts["culprit"]["commit"] == merged.ids[6]
+    assert (
+        f"{merged.ids[6][:12]} is a merge of 5 commits, where the change may be" in facts["reason"]
+    )
+    assert "without --first-parent" in facts["reason"]
+    again = merged.facts(command)
+    assert again["culprit"]["commit"] == merged.ids[11 + 2] and again["boots"] > facts["boots"]
+    assert "where the change may be" not in again["reason"]
+
+
+@pytest.mark.parametrize("skipped", [5, 6])
+def test_the_branch_of_a_merge_among_untestable_commits_is_searched(
+    merged: Bench, skipped: int
+) -> None:
+    def level(culprit: int) -> Callable[[int], str]:
+        return lambda i: "exit 125" if i == skipped else worth({culprit: -0.1}, ORDER)(i)
+
+    facts = merged.facts(merged.says(level(22)))
+    assert facts["culprit"]["commit"] == merged.ids[11 + 2]
+    assert "shows the change by itself" in facts["reason"]
+    facts = merged.facts(merged.says(level(skipped)), "--restart")
+    assert facts["status"] == "credible_set"
+    assert [m["commit"] for m in facts["members"]] == merged.ids[skipped : skipped + 2]
+    assert "the merge itself is left" in facts["reason"]
+    facts = merged.facts(merged.says(level(22)), "--restart", "--first-parent")
+    assert [m["commit"] for m in facts["members"]] == merged.ids[skipped : skipped + 2]
+    assert "is a merge of 5 commits, where the change may be" in facts["reason"]
 
 
 def test_a_merge_whose_branch_is_innocent_is_blamed_itself(merged: Bench) -> None:
     facts = merged.facts(merged.says(worth({6: -0.1}, ORDER)))
     assert facts["culprit"]["commit"] == merged.ids[6]
-    assert "the merge itself causes it" in facts["reason"]
+    assert "the merge itself is left" in facts["reason"]
 
 
 def test_a_good_end_on_a_merged_branch_is_followed_through_the_merge(merged: Bench) -> None:

@@ -16,8 +16,10 @@ from swingbot.app.bisect_run.command_pool import CommandPool
 from swingbot.app.bisect_run.commit_range import CommitRange, branches, make_range
 from swingbot.app.bisect_run.failures import RunError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult, Journal
+from swingbot.app.bisect_run.measurable_ends import next_ends, with_outside
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.evidence.range_evidence import gather
 from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
@@ -53,6 +55,7 @@ class LinearRange:
 
     name: str
     range: CommitRange
+    outside: frozenset[str] = frozenset()  # commits beyond ends that were moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class RangeResult:
     part: LinearRange
     conclusion: Conclusion
     entered: tuple[MergeResult, ...] = ()
+    first_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +107,53 @@ class Bisector:
         try:
             part = LinearRange("", whole)
             conclusion = self._bisect(part)
-            return RangeResult(part, conclusion, tuple(self._enter_merges(part, conclusion)))
+            entered = tuple(self._enter_merges(part, conclusion))
+            return RangeResult(part, conclusion, entered, self.wanted.first_parent)
         finally:
             self.lab.stop()
 
     # -- one linear range
 
     def _bisect(self, part: LinearRange) -> Conclusion:
-        queue = self.journal.unanswered(part.name)
+        """Bisect between the ends of the range, or commits near them that can be measured."""
+        full, last = part.range, len(part.range.shas) - 1
+        first = conclusion = self._search(part)
+        ends, same, alike = (0, last), None, None  # `same`: what was concluded between `alike`
+        while (can := self._measurable(part)) and not (can[0] and can[last]):
+            if conclusion.kind == "not_reproduced":
+                same, alike = conclusion, ends
+            elif can[ends[0]] and can[ends[1]]:
+                break
+            moved = next_ends(can, alike)
+            if moved is None:
+                return first
+            ends = moved
+            if moved == alike and same is not None:
+                conclusion = same
+                break
+            inner = full.between(*ends)
+            outside = frozenset(full.shas).difference(inner.shas)
+            conclusion = self._search(LinearRange(part.name, inner, outside))
+        if ends == (0, last):
+            return conclusion
+        conclusion = replace(conclusion, reason=full.between(*ends).in_words(conclusion.reason))
+        return with_outside(conclusion, ends, full, self._why(full), self.wanted.policy)
+
+    def _measurable(self, part: LinearRange) -> tuple[bool, ...]:
+        return gather(self.state(part), self.wanted.policy).measurable
+
+    def _why(self, full: CommitRange) -> str:
+        """Why ends of the range cannot be measured."""
+        whys = {b.sha: b.untestable or b.failed for b in self.journal.booted if not b.values}
+        ends = (("good", full.shas[0]), ("bad", full.shas[-1]))
+        return "; ".join(
+            f"the {which} end {sha[:12]} cannot be measured ({whys[sha]})"
+            for which, sha in ends
+            if sha in whys
+        )
+
+    def _search(self, part: LinearRange) -> Conclusion:
+        queue = self._unanswered(part)
         while True:
             if not queue and self.lab.free:
                 action = step(self.state(part), self.policy(part))
@@ -125,9 +168,10 @@ class Bisector:
                 self._start(part, queue.pop(0))
             if self.lab.busy:
                 self._learn(part)
-                queue = [
-                    a for a in self.journal.unanswered(part.name) if a not in self.lab.under_way
-                ]
+                queue = [a for a in self._unanswered(part) if a not in self.lab.under_way]
+
+    def _unanswered(self, part: LinearRange) -> list[BootRequest]:
+        return [a for a in self.journal.unanswered(part.name) if a.sha not in part.outside]
 
     def _ask(self, part: LinearRange, action: Measure) -> list[BootRequest]:
         wanted = [
@@ -194,18 +238,10 @@ class Bisector:
     def state(self, part: LinearRange) -> BisectionState:
         """State of the bisection, from the journal alone. Raises RunError for a foreign commit."""
         index = {sha: i for i, sha in enumerate(part.range.shas)}
-        mine = [b for b in self.journal.booted if b.part == part.name]
-        foreign = next(
-            (
-                sha
-                for sha in (
-                    *(b.sha for b in mine),
-                    *(a.sha for a in self.journal.unanswered(part.name)),
-                )
-                if sha not in index
-            ),
-            None,
-        )
+        mine = [b for b in self.journal.booted if b.part == part.name and b.sha not in part.outside]
+        asked = self._unanswered(part)
+        shas = [*(b.sha for b in mine), *(a.sha for a in asked)]
+        foreign = next((sha for sha in shas if sha not in index), None)
         if foreign is not None:
             raise RunError(
                 f"{self.journal.path} mentions commit {foreign[:12]}, which is not in the range;"
@@ -230,10 +266,7 @@ class Bisector:
                 )
                 for b in mine
             ),
-            in_flight=tuple(
-                WantedBoot(index[a.sha], a.k, a.phase, a.layout)
-                for a in self.journal.unanswered(part.name)
-            ),
+            in_flight=tuple(WantedBoot(index[a.sha], a.k, a.phase, a.layout) for a in asked),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
             noise=self._noise(part),
@@ -261,19 +294,22 @@ class Bisector:
     # -- merges
 
     def _enter_merges(self, part: LinearRange, conclusion: Conclusion) -> list[MergeResult]:
-        if self.wanted.first_parent or conclusion.kind not in ("culprit", "several"):
+        """Search the branches of all merges that the conclusion names, and of merges in these."""
+        if self.wanted.first_parent:
             return []
-        entered: list[MergeResult] = []
-        for culprit in conclusion.culprits:
-            sha = part.range.shas[culprit.idx]
-            entered += self._enter(part, sha, part.range.parent(culprit.idx))
-        return entered
-
-    def _enter(self, outer: LinearRange, merge: str, parent: str) -> list[MergeResult]:
-        """Search the branches of `merge` in turn until one contains the change; recurse into
-        merges.
-        """
         results: list[MergeResult] = []
+        for culprit in conclusion.culprits:
+            results += self._enter(part, culprit.idx)
+            if conclusion.kind == "credible_set" and any(
+                r.conclusion.kind == "culprit" for r in results
+            ):
+                break
+        return results
+
+    def _enter(self, outer: LinearRange, idx: int) -> list[MergeResult]:
+        """Search the branches of a merge in turn until one contains the change."""
+        results: list[MergeResult] = []
+        merge, parent = outer.range.shas[idx], outer.range.parent(idx)
         for tip in branches(outer.range.commits[merge], parent):
             fork = self.repository.merge_base(parent, tip)
             if fork is None or fork == tip:
@@ -290,8 +326,7 @@ class Bisector:
             conclusion = self._bisect(part)
             results.append(MergeResult(merge, part, conclusion))
             if conclusion.kind == "culprit":
-                only = conclusion.culprits[0].idx
-                return results + self._enter(part, part.range.shas[only], part.range.parent(only))
+                return results + self._enter_merges(part, conclusion)
             if conclusion.kind != "not_reproduced":
                 break
         return results

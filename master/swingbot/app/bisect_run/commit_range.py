@@ -7,8 +7,9 @@ represents every commit that it merges; if it is the culprit, its branch becomes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swingbot.core.bisect.thresholds import PATHS_WRONG
 
@@ -32,14 +33,36 @@ class CommitRange:
     commits: dict[str, RangeCommit]  # all of good..bad, including merged branches
     relevant: frozenset[str] = frozenset()  # commits that touch the paths; empty: no paths
 
+    def brought(self, idx: int) -> set[str]:
+        """Return the commits that commit `idx` of the chain adds, itself included."""
+        before = _reachable(self.parent(idx), self.commits, ())
+        return _reachable(self.shas[idx], self.commits, before)
+
     def elsewhere(self, sha: str) -> bool:
-        """Return whether a commit touches none of the paths; False for a merge."""
-        merge = len(self.commits[sha].parents) > 1
-        return bool(self.relevant) and not merge and sha not in self.relevant
+        """Return whether a commit, with what it merges, touches none of the paths."""
+        added = self.brought(self.shas.index(sha)) if sha in self.shas else {sha}
+        return bool(self.relevant) and self.relevant.isdisjoint(added)
+
+    def between(self, good: int, bad: int) -> CommitRange:
+        """Return the part of the chain whose ends are these two."""
+        weights = (0.0, *self.weights[good + 1 : bad + 1])
+        return replace(self, shas=self.shas[good : bad + 1], weights=weights)
 
     def subject(self, sha: str) -> str:
         commit = self.commits.get(sha)
         return commit.subject if commit else ""
+
+    def in_words(self, reason: str) -> str:
+        """Replace the engine's `commit 12` by the commit id, and "kernel" by "commit"."""
+
+        def named(match: re.Match[str]) -> str:
+            idx = int(match[1])
+            return f"commit {self.shas[idx][:12]}" if idx < len(self.shas) else match[0]
+
+        text = re.sub(r"\bcommit (\d{1,9})\b", named, reason)
+        return text.replace("the good and the bad kernel", "the good and the bad commit").replace(
+            "kernel", "commit"
+        )
 
     def parent(self, idx: int) -> str:
         return self.shas[idx - 1]

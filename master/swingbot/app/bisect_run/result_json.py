@@ -10,6 +10,8 @@ from swingbot.app.bisect_run.bisector import MergeResult, RangeResult
 from swingbot.app.bisect_run.commit_range import CommitRange
 from swingbot.app.bisect_run.journal import BootResult
 from swingbot.core.bisect.state import Conclusion, Culprit
+from swingbot.core.bisect.thresholds import EXPLAINED_SHARE
+from swingbot.core.text.numbers import count
 
 Facts = dict[str, Any]
 Better = Literal["higher", "lower"]
@@ -25,6 +27,8 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
     interval = single["interval_pct"] if single else _listed(conclusion.interval_pct)
     if _dead_end(conclusion, whole, booted):
         status = "failed"
+    members = _members(status, culprits, conclusion, whole)
+    notes += _not_searched(result, [member["commit"] for member in members])
     notes += [
         f"{c['commit'][:12]} touches none of --paths"
         for c in culprits
@@ -33,12 +37,12 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
     return {
         "id": None,
         "status": status,
-        "reason": "; ".join([_in_words(conclusion.reason, whole), *notes]),
+        "reason": "; ".join([whole.in_words(conclusion.reason), *notes]),
         "good": whole.shas[0],
         "bad": whole.shas[-1],
         "culprit": {"commit": single["commit"], "subject": single["subject"]} if single else None,
         "culprits": culprits,
-        "members": _members(status, culprits, conclusion, whole),
+        "members": members,
         "probability": single["probability"] if single else conclusion.probability,
         "change_pct": change,
         "interval_pct": interval,
@@ -88,13 +92,15 @@ def exit_status(answer: Facts) -> int:
 def _resolved(result: RangeResult) -> tuple[str, list[Facts], list[str]]:
     """Status, culprits and notes, with each searched merge replaced by the result of its branch."""
     conclusion, whole = result.conclusion, result.part.range
-    if conclusion.kind not in ("culprit", "several"):
-        return conclusion.kind, [_culprit(whole, c) for c in conclusion.culprits], []
     status: str = conclusion.kind
     culprits: list[Facts] = []
     notes: list[str] = []
     for culprit in conclusion.culprits:
-        resolved, note = _through(_culprit(whole, culprit), result.entered)
+        resolved, note = _through(whole, _culprit(whole, culprit), result.entered)
+        if status == "credible_set" and _explains(resolved, conclusion):
+            resolved[0]["probability"] = conclusion.probability
+            merge = whole.shas[culprit.idx][:12]
+            return "culprit", resolved, [f"the branch of {merge} shows the change by itself", *note]
         if len(resolved) > 1 and status == "culprit":
             status = "credible_set"
         culprits += resolved
@@ -102,23 +108,52 @@ def _resolved(result: RangeResult) -> tuple[str, list[Facts], list[str]]:
     return status, culprits, notes
 
 
-def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts], list[str]]:
+def _not_searched(result: RangeResult, named: Sequence[str]) -> list[str]:
+    """Say of which commits the merges among `named` consist whose branches were not searched."""
+    chains = [result.part.range, *(e.part.range for e in result.entered)]
+    searched = {e.merge for e in result.entered}
+    notes = []
+    for sha in named:
+        chain = next((chain for chain in chains if sha in chain.shas[1:]), None)
+        brought = len(chain.brought(chain.shas.index(sha))) - 1 if chain else 0
+        if brought and sha not in searched:
+            notes.append(
+                f"{sha[:12]} is a merge of {count(brought, 'commit')}, where the change may be"
+            )
+    if notes and result.first_parent:
+        notes.append("the same command without --first-parent searches merged branches")
+    return notes
+
+
+def _explains(resolved: Sequence[Facts], conclusion: Conclusion) -> bool:
+    """Whether a merge is replaced by a commit of its branch with the change of the whole set."""
+    if len(resolved) > 1 or not resolved[0]["merge"]:
+        return False
+    change, of_set = resolved[0]["change_pct"], conclusion.change_pct
+    low, high = EXPLAINED_SHARE
+    return bool(change and of_set) and low <= change / of_set <= high
+
+
+def _through(
+    whole: CommitRange, outer: Facts, entered: Sequence[MergeResult]
+) -> tuple[list[Facts], list[str]]:
     """Culprits and notes that replace `outer`: itself, or the result of its branches."""
     inside = [e for e in entered if e.merge == outer["commit"]]
+    merge = outer["commit"][:12]
     if not inside:
         return [outer], []
-    last, merge = inside[-1], outer["commit"][:12]
+    last = inside[-1]
     conclusion, part = last.conclusion, last.part.range
     if conclusion.kind == "not_reproduced":
         return [outer], [
-            f"{merge} is a merge whose branch does not show the change by itself; the merge itself"
-            " causes it"
+            f"{merge} is a merge whose branch does not show the change by itself: of what it adds,"
+            " the merge itself is left"
         ]
     if conclusion.kind == "culprit":
         inner = _culprit(part, conclusion.culprits[0])
         inner["probability"] *= outer["probability"]
         inner["merge"] = outer["commit"]
-        resolved, notes = _through(inner, [e for e in entered if e not in inside])
+        resolved, notes = _through(part, inner, [e for e in entered if e not in inside])
         return resolved, [f"merged by {merge}", *notes]
     members = [part.shas[i] for i in conclusion.members] or list(part.shas[1:])
     named = {c.idx: c for c in conclusion.candidates}
@@ -138,7 +173,7 @@ def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts],
         for sha, p in zip(members, share, strict=True)
     ]
     return [*inner_set, {**outer, "probability": max(0.0, outer["probability"] - sum(share))}], [
-        f"merged by {merge}, whose branch gave: {_in_words(conclusion.reason, part)}"
+        f"merged by {merge}, whose branch gave: {part.in_words(conclusion.reason)}"
     ]
 
 
@@ -228,32 +263,9 @@ def _candidates(result: RangeResult) -> list[Facts]:
 
 
 def _dead_end(conclusion: Conclusion, whole: CommitRange, booted: Sequence[BootResult]) -> bool:
-    """True if an end never gave a value, so that there is no result."""
+    """True if fewer than two commits of the range gave a value, so that there is no result."""
     gave = {b.sha for b in booted if b.values}
-    return conclusion.kind == "inconclusive" and not {whole.shas[0], whole.shas[-1]} <= gave
-
-
-def _in_words(reason: str, whole: CommitRange) -> str:
-    """Replace the engine's `commit 12` by the commit id, and "kernel" by "commit"."""
-    words = []
-    parts = reason.split(" ")
-    for i, word in enumerate(parts):
-        digits = word.rstrip(":,;.)")
-        known = (
-            i > 0
-            and parts[i - 1] == "commit"
-            and digits.isdigit()
-            and int(digits) < len(whole.shas)
-        )
-        words.append(whole.shas[int(digits)][:12] + word[len(digits) :] if known else word)
-    text = " ".join(words)
-    for ours, theirs in (
-        ("good and the bad kernel are", "good and the bad commit are"),
-        ("kernels", "commits"),
-        ("kernel", "commit"),
-    ):
-        text = text.replace(ours, theirs)
-    return text
+    return conclusion.kind == "inconclusive" and len(gave.intersection(whole.shas)) < 2
 
 
 def spent(booted: Sequence[BootResult]) -> Counter[str]:
