@@ -11,7 +11,7 @@ from swingbot.core.keep.retention import FileReference
 
 # Orders that are still needed, and why. Orders behind a report are needed forever: both sides, its
 # proof and the work that led to it.
-_HELD: Final = """
+HELD: Final = """
 WITH asker AS (
   SELECT id AS comparison, NULL::bigint AS bisection, CASE kind WHEN 'experiment' THEN 'e'
     ELSE 'c' END || id || ' is under way' AS why FROM comparison
@@ -52,7 +52,7 @@ WITH asker AS (
   ) x GROUP BY build_key
 )
 """
-_NAMED: Final = f"""{_HELD}
+_NAMED: Final = f"""{HELD}
 SELECT f.value ->> 'sha256' AS sha256, f.key AS name, greatest(b.built_at, (SELECT max(booted_at)
   FROM boot x WHERE x.image_sha256 = b.image_sha256)) AS used,
        h.why AS held

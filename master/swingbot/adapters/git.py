@@ -424,6 +424,23 @@ class Mirror:
         """Protect `commit` from garbage collection, whatever its branch does later."""
         self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
 
+    def forget(self, commit: str) -> int:
+        """Remove the references to `commit` but for tips of branches, and the objects that nothing
+        else needs; return their number. What was packed meanwhile stays until git repacks it.
+        """
+        names = self._git("for-each-ref", f"--points-at={commit}", "--format=%(refname)").split()
+        for name in names:
+            if not name.endswith("/tip"):
+                self._git("update-ref", "-d", name)
+        only = self._git("rev-list", "--objects", "--no-object-names", commit, "--not", "--all")
+        removed = 0
+        for sha in only.split():
+            file = self.path / "objects" / sha[:2] / sha[2:]
+            if file.exists():
+                file.unlink()
+                removed += 1
+        return removed
+
     def call(self, tree: str, name: str, commit: str) -> None:
         """Make `name` an alias of `commit` wherever a commit of `tree` is named."""
         self._git("update-ref", f"refs/trees/{tree}/{name}", commit)

@@ -79,6 +79,7 @@ COMMANDS: Final = {
     "backup": Place("keep:backup", "Back up the database and the state directory", _SERVICE),
     "restore": Place("keep:restore", "Restore a backup into a new state directory", _SERVICE),
     "retention": Place("keep:retention", "Show and delete expired files", _SERVICE),
+    "forget": Place("keep:forget_", "Remove what a boot or a kernel caused", _SERVICE),
     "tree": Place("trees:tree", "Add, show, poll and remove watched git trees", _LAB),
     "testbox": Place("testboxes:testbox", "Show, check, drain and quarantine testboxes", _LAB),
     "worker": Place("fleet:worker", "Manage secrets and certificates of the workers", _LAB),

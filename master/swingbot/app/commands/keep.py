@@ -1,4 +1,4 @@
-"""`swingbot backup`, `restore`, `retention`: back up, restore and prune the service's data."""
+"""`swingbot backup`, `restore`, `retention`, `forget`: back up, restore and remove data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.app.commands.context import CommandContext, somebody, with_session_json
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
 from swingbot.core.keep.retention import ClassTotal
@@ -185,4 +185,63 @@ def _class_row(kind: str, total: ClassTotal) -> tuple[str, ...]:
         oldest,
         str(total.goes),
         amount(total.goes_size),
+    )
+
+
+@click.command("forget")
+@click.argument("id_", metavar="ID")
+@click.option("--yes", is_flag=True, help="Remove it; without, only show what would go.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also remove what a report, an incident or several requests count; they will say so.",
+)
+@click.option("--reason", default="", help="Why; shown wherever it was counted.")
+@with_session_json
+def forget_(
+    session: CommandContext, id_: str, yes: bool, force: bool, reason: str, json_: bool
+) -> None:
+    """Remove everything that a boot (x80) or a kernel (v3) caused: names of metrics, samples, rows,
+    files and git objects.
+
+    Connects as the user of db.owner_url. `swingbot token log` keeps a line about it.
+
+    \b
+    Examples:
+      swingbot forget x80
+      swingbot forget x80 --yes --reason "its monitor made up names"
+    """
+    from swingbot.app.database import owner_url
+    from swingbot.app.keep.forget import forget
+    from swingbot.app.wiring import connect
+
+    engine = connect(session.settings, owner_url(session.settings))
+    done = forget(session.settings, engine, id_, somebody(), reason, really=yes, force=force)
+    plan = done.plan
+    if json_:
+        say_json(
+            {
+                "id": plan.id,
+                "dry_run": not yes,
+                "counts": plan.counts,
+                "open": plan.open,
+                "counted_by": plan.counted_by,
+                "shown_on": plan.shown_on,
+                "freed_bytes": done.freed,
+                "objects": done.objects,
+            }
+        )
+        return
+    click.echo(f"{plan.id}: " + ", ".join(f"{n} {name}" for name, n in plan.counts.items()))
+    for what, named in (
+        ("under way because of it, cancel first", plan.open),
+        ("counted by, needs --force", plan.counted_by),
+        ("shown as removed on", plan.shown_on),
+    ):
+        if named:
+            click.echo(f"  {what}: {', '.join(named)}")
+    click.echo(
+        f"removed; freed {amount(done.freed)} and {count(done.objects, 'git object')}"
+        if yes
+        else f"run `swingbot forget {plan.id} --yes` to remove it"
     )

@@ -64,6 +64,7 @@ IncidentAct = Literal[
     "checked",
     "still",
     "withdrawn",
+    "removed",
 ]
 
 # Mail.

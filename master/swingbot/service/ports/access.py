@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
 
-AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
+AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare", "forget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
