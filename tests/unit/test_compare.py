@@ -228,15 +228,54 @@ def test_zero_and_negative_values_are_compared_by_their_difference(
     assert row.change_pct == (None if change is None else pytest.approx(change, abs=0.5))
 
 
-def test_rounding_alone_is_no_change() -> None:
-    assert (
-        compare(boots("3;3;3;3"), boots("4;4;4;4"), Rule(better="higher", resolution=0.0)).verdict
-        == "better"
-    )
-    assert (
-        compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=1.0)).verdict
-        == "unclear"
-    )
+@pytest.mark.parametrize(
+    ("base", "head", "low", "high", "verdict"),
+    [
+        ("25;25;25;25;25;25", "37;37;37;37;37;37", 43.1, 53.1, "better"),
+        ("10;10;10;10", "11;11;11;11", 0.0, 21.1, "unclear"),
+        ("10;10;10;10", "10;10;10;10", -9.6, 10.6, "unclear"),
+        ("1.5;1.5;1.5;1.5", "1.6;1.6;1.6;1.6", 0.0, 13.9, "unclear"),
+        (
+            "0.004;0.008;0.004;0.012;0.008;0.004;0.016;0.004",
+            "0.004;0.012;0.008;0.004;0.016;0.008;0.004;0.004",
+            None,
+            None,
+            "unclear",
+        ),
+        ("10,10;10,11;11,10;10,10", "8,9;9,8;8,8;9,9", None, None, "worse"),
+    ],
+)
+def test_rounding_alone_is_no_change(
+    base: str, head: str, low: float | None, high: float | None, verdict: str
+) -> None:
+    """37 +- 0.5 over 25 +- 0.5 is between 36.5 / 25.5 and 37.5 / 24.5."""
+    row = compare(boots(base), boots(head), HIGHER)
+    assert row.verdict == verdict
+    if low is not None:
+        assert row.interval_pct == pytest.approx((low, high), abs=0.1)
+        assert "steps of" in (row.reason or "")
+
+
+def test_counts_are_not_rounded() -> None:
+    rule = Rule(klass="count", better="higher", form="root", poisson=True)
+    assert "steps of" not in (compare(boots("3;3;3;3"), boots("4;4;4;4"), rule).reason or "")
+
+
+@pytest.mark.parametrize("sd", [0.1, 0.3, 0.5, 1.0])
+def test_intervals_of_rounded_values_hold_the_change(sd: float) -> None:
+    rng, held, times = np.random.default_rng(7), 0, 300
+    for _ in range(times):
+        level = 20.0 + rng.uniform(-0.5, 0.5)
+        base, head = (
+            [
+                BootRuns(k=k, values=tuple(map(float, np.round(rng.normal(mean, sd, 2)))))
+                for k in range(5)
+            ]
+            for mean in (level, 1.05 * level)
+        )
+        interval = compare(base, head, HIGHER).interval_pct
+        held += interval is not None and interval[0] <= 5.0 <= interval[1]
+    assert held >= 0.93 * times
 
 
 def test_a_boot_given_twice_is_refused() -> None:

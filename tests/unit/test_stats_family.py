@@ -216,7 +216,7 @@ def test_an_arm_that_measured_nonsense_costs_the_others_nothing(
 
 
 def test_arms_that_repeat_themselves_to_the_last_digit_are_pooled_at_the_floor() -> None:
-    arms = [[BootRuns(k=k, values=(100.0 + (i > 2),)) for k in range(4)] for i in range(7)]
+    arms = [[BootRuns(k=k, values=(9.001 + 0.09 * (i > 2),)) for k in range(4)] for i in range(7)]
     rows = compare_family(arms, chain(7), replace(HIGHER, min_effect_pct=0.5))
     assert [row.verdict for row in rows] == ["same", "same", "better", "same", "same", "same"]
 

@@ -3,9 +3,12 @@ neighbours it has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from swingbot.core.stats.findings import look
 from swingbot.core.stats.history import Array, baseline, neighbours_alike, robust_sd, sd_between
 
 
@@ -59,3 +62,38 @@ def test_a_history_without_any_spread_is_no_infinite_certainty() -> None:
     assert expected.centre == 5.0
     assert expected.sd >= 1e-4
     assert neighbours_alike(np.zeros(30)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: np.round(rng.normal(50.0, 0.5, 80)),
+        lambda rng: np.round(rng.normal(50.3, 0.3, 80)),
+        lambda rng: 1000.0 / np.round(rng.normal(50.3, 0.5, 80)),
+        lambda rng: np.round(np.minimum(rng.normal(99.8, 1.5, 80), 100.0)),
+        lambda rng: np.minimum(rng.normal(99.8, 0.5, 80), 100.0),
+    ],
+    ids=["whole numbers", "mostly equal", "ticks of a clock", "rounded at a bound", "at a bound"],
+)
+def test_rounded_noise_has_neither_steps_nor_modes(
+    draw: Callable[[np.random.Generator], Array],
+) -> None:
+    found = [look(draw(np.random.default_rng(seed)).tolist()) for seed in range(60)]
+    assert sum(bool(f.changes or f.mode_changes or f.modes) for f in found) <= 6
+    assert sum(f.noise_pct < 0.2 for f in found) <= 1  # two levels alone may be modes
+
+
+def test_a_step_of_rounded_values_is_found() -> None:
+    rng = np.random.default_rng(3)
+    found = look(
+        np.round(np.concatenate([rng.normal(50, 0.5, 40), rng.normal(52, 0.5, 40)])).tolist()
+    )
+    (change,) = found.changes
+    assert change.first <= 40 <= change.last
+    assert change.low_pct is not None
+    assert change.high_pct is not None
+    assert change.low_pct < 4.0 < change.high_pct
+
+
+def test_levels_that_repeat_exactly_are_not_spread() -> None:
+    assert [level.mean for level in look([50.0] * 20 + [51.0] * 20).levels] == [50.0, 51.0]

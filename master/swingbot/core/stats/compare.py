@@ -9,6 +9,7 @@ by their difference. Formulas: docs/statistics.md, "Comparing two kernels".
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from swingbot.core.stats.modes import (
     separation_p,
 )
 from swingbot.core.stats.repeated_digits import repeated_digits
+from swingbot.core.stats.rounding import printed_step, rounding_bias, tied_step
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
 from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import EffectSpread, counted, spread_of
@@ -44,6 +46,7 @@ from swingbot.core.thresholds import FEWEST_UNPAIRED
 __all__ = ["BootRuns", "Rule", "compare"]
 
 MORE_BOOTS_AT_MOST: Final = 1000  # larger estimates of "how many more boots" are useless
+_ROUNDING_SHARE: Final = 0.25  # of half the interval; rounding is named from here on
 
 
 def compare(
@@ -102,9 +105,7 @@ def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None
     if min(len(drawn.base), len(drawn.head)) < 2:
         row = _short(row, drawn, rule)
     else:
-        row = _with_spread_change(
-            _judge(row, measured, drawn.pairs, rule), measured, drawn.pairs, rule
-        )
+        row = _with_spread_change(_judge(row, measured, drawn, rule), measured, drawn.pairs, rule)
     against = _join(invalid, _join(drifting, unsteady))
     if against:
         return replace(row, verdict="invalid", reason=against, more_boots=None)
@@ -152,6 +153,23 @@ def _unjudged(base: Side, head: Side, rule: Rule) -> ComparisonRow:
     )
 
 
+def _rounding(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[float, float]:
+    """Return (what rounding may add to the effect, on the scale; the step of the values).
+
+    Counts are not rounded.
+    """
+    if rule.form == "root":
+        return 0.0, 0.0
+    runs = [[v for boot in side for v in boot.values] for side in drawn.sides]
+    step = max(printed_step(itertools.chain(*runs)), *map(tied_step, measured.units))
+    total = 0.0
+    for values, level in zip(runs, measured.at, strict=True):
+        bias = rounding_bias(values, step)
+        size = abs(level) or 1.0
+        total += measured.scale.stretch(size) * bias / size
+    return total, step
+
+
 def _short(row: ComparisonRow, drawn: BootUnits, rule: Rule) -> ComparisonRow:
     """Reject a comparison with a single boot, which says nothing about how much boots differ."""
     short = 2 - min(len(drawn.base), len(drawn.head))
@@ -168,24 +186,25 @@ def _short(row: ComparisonRow, drawn: BootUnits, rule: Rule) -> ComparisonRow:
     )
 
 
-def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> ComparisonRow:
-    scale, (base, head) = measured.scale, measured.at
+def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -> ComparisonRow:
+    pairs, scale, (base, head) = drawn.pairs, measured.scale, measured.at
     if base == head == 0 and not any(v for units in measured.units for v in units):
         return replace(
             row, verdict="same", reason=_join(row.reason, "every value of both sides is 0")
         )
     spread, d = spread_of(measured, pairs, rule), scale.of(head) - scale.of(base)
+    rounding, step = _rounding(drawn, measured, rule)
     least, half, shown = (
         scale.threshold(rule.min_effect_pct),
-        spread.half(rule.alpha),
-        spread.half(rule.interval_alpha),
+        spread.half(rule.alpha) + rounding,
+        spread.half(rule.interval_alpha) + rounding,
     )
     row = replace(
         row,
         interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
         stderr=scale.slope(d) * spread.governing.sd,
         df=spread.governing.df,
-        p=_finite(spread.p(d)),
+        p=_finite(spread.p(math.copysign(max(abs(d) - rounding, 0.0), d))),
         layout=_layout(spread.governing, rule),
         margin_pct=_finite(scale.margin(abs(d) + half)),
         points=Points(
@@ -193,6 +212,13 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
         )
         if rule.points
         else None,
+        reason=_join(
+            row.reason,
+            f"the values come in steps of {step:.6g}, and their rounding alone may change the"
+            f" result by {_amount(scale.margin(rounding), rule, '.2g')}"
+            if rounding >= _ROUNDING_SHARE * shown
+            else None,
+        ),
     )
     if abs(d) > half and abs(d) >= least:
         row = replace(row, verdict=_direction(d, rule))
@@ -205,7 +231,8 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
                 row.reason, f"no change above {_margin(scale.margin(abs(d) + half), rule)}"
             ),
         )
-    more = _more_boots(row, d, spread, least, rule, pairs, measured.trimmed)
+    target = (abs(d) if abs(d) >= least else least - abs(d)) - rounding
+    more = _more_boots(row, target, spread, rule, pairs, measured.trimmed)
     if more is not None and not pairs and not rule.unimodal:
         more = max(more, _modes_apart(measured, rule, spread, d).short)
     many = (
@@ -437,20 +464,13 @@ def _finite(value: float) -> float | None:
 
 
 def _more_boots(
-    row: ComparisonRow,
-    d: float,
-    spread: EffectSpread,
-    least: float,
-    rule: Rule,
-    pairs: bool,
-    trimmed: bool,
+    row: ComparisonRow, target: float, spread: EffectSpread, rule: Rule, pairs: bool, trimmed: bool
 ) -> int | None:
-    """Return how many more boots per side give a verdict if effect and spread do not change.
+    """Return how many more boots per side narrow half the interval to `target`, if effect and
+    spread do not change.
 
     None beyond MORE_BOOTS_AT_MOST.
     """
-    size = abs(d)
-    target = size if size >= least else least - size
     have = min(row.base.boots, row.head.boots)
 
     def settled(n: int) -> bool:

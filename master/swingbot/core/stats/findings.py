@@ -18,6 +18,7 @@ from scipy.special import fdtrc, stdtr
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
 from swingbot.core.stats.louder import louder, step_between
+from swingbot.core.stats.rounding import unrounded
 from swingbot.core.stats.steps import (
     LevelStep,
     StepNoise,
@@ -142,6 +143,7 @@ def look(
     """
     if not values:
         raise ValueError("a history needs at least one value")
+    values = unrounded(values)
     scale = _Scale.of(values)
     scaled, found = scale.array, find_modes(scale.array)
     edges = found.edges if found is not None else [0, len(values)]

@@ -23,6 +23,10 @@ Array = npt.NDArray[np.float64]
 # Huber's proposal 2 caps squares at this many spreads; and E min(z^2, k^2) for Gaussian z.
 _CLIP: Final = 1.5
 _EXPECTED: Final = 0.77846
+# Share of deviations next to 0 at which values have a bound (0.1 for a Gaussian), and the quantile
+# of the deviations that is then noise.
+_BOUND_SHARE: Final = 0.3
+_TOLERATED: Final = 0.95
 # A series with a higher autocorrelation cannot be distinguished from a random walk.
 _MOST_ALIKE: Final = 0.95
 
@@ -69,14 +73,18 @@ def baseline(levels: Array) -> Baseline:
 def robust_sd(values: Array) -> float:
     """Return the standard deviation about 0 by Huber's proposal 2.
 
-    Needs at least one value, and tolerates one arbitrary value in five.
+    Needs at least one value, and tolerates one arbitrary value in five. Where many are next to 0,
+    as at a bound that many reach, the others are noise and not wild: one in twenty is tolerated.
     """
-    spread = 1.4826 * float(np.median(np.abs(values)))
-    if spread <= 0.0:
+    away = np.abs(values)
+    spread, near = 1.4826 * float(np.median(away)), 0.1 * float(np.quantile(away, 0.75))
+    bounded = np.mean(away <= near) > _BOUND_SHARE
+    least = float(np.quantile(away, _TOLERATED)) if bounded else 0.0
+    if max(spread, least) <= 0.0:
         return 0.0
     squares = values * values
     for _ in range(12):
-        clipped = np.minimum(squares, (_CLIP * spread) ** 2)
+        clipped = np.minimum(squares, max(_CLIP * spread, least) ** 2)
         spread = math.sqrt(float(clipped.mean()) / _EXPECTED)
     return spread
 

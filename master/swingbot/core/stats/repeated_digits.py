@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Final
+
+from swingbot.core.stats.rounding import last_digit
 
 FEWEST: Final = 6  # boots that print the same
 _APART: Final = 10  # units of the last digit between a boot that repeats and one that does not
@@ -31,7 +32,7 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
     within = [kernel for kernel in kernels if same in kernel]
     if times < FEWEST or 2 * times <= len(boots) or len(within) < 2:
         return None
-    unit = min(_unit(value) for boot in boots for value in boot)
+    unit = min(last_digit(value) for boot in boots for value in boot)
     level = sum(same) / len(same)
     if abs(level) < _UNITS * unit:
         return None
@@ -54,9 +55,3 @@ def _ticks(same: Sequence[float], boot: Sequence[float]) -> bool:
     return all(
         abs(float(Fraction(ratio).limit_denominator(_TICKS)) - ratio) < 1e-12 for ratio in ratios
     )
-
-
-def _unit(value: float) -> float:
-    """Return the unit of the last digit, 1 at most: 0.01 of 100.31."""
-    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    return 10.0 ** min(int(exponent), 0)

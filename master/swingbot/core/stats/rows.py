@@ -118,8 +118,6 @@ class Rule:
     paired: bool = False  # compare boot k of head with boot k of base
     alpha: float = VERDICT_ALPHA
     interval_alpha: float = INTERVAL_ALPHA
-    # step of the printed number, in the metric's unit; rounding spreads by resolution / sqrt(12)
-    resolution: float = 0.0
     spread_floor: float = SPREAD_FLOOR
     # spread frozen into a kernel image (alignment, link order); more boots do not average it out
     layout: float = 0.0

@@ -51,7 +51,7 @@ class Scale(Protocol):
         ...
 
     def pct(self, d: float, base_level: float) -> float | None: ...
-    def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
+    def floor(self, rule: Rule) -> float:
         """Return the lower limit for the spread of one boot on this scale."""
         ...
 
@@ -93,10 +93,8 @@ class LogScale:
     def pct(self, d: float, base_level: float) -> float | None:
         return 100.0 * math.expm1(min(d, FAR))
 
-    def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        return max(
-            rule.spread_floor, rule.resolution / math.sqrt(12.0) / min(base_level, head_level)
-        )
+    def floor(self, rule: Rule) -> float:
+        return rule.spread_floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +143,9 @@ class SqrtScale:
     def pct(self, d: float, base_level: float) -> float | None:
         return 100.0 * math.expm1(min(self.effect(d), FAR)) if base_level else None
 
-    def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        rounding = rule.resolution / math.sqrt(12.0) / (2.0 * self.middle)
+    def floor(self, rule: Rule) -> float:
         poisson = 0.5 / math.sqrt(self.runs) if rule.poisson else 0.0
-        return max(rule.spread_floor * self.relative, rounding, poisson)
+        return max(rule.spread_floor * self.relative, poisson)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +184,8 @@ class DifferenceScale:
     def pct(self, d: float, base_level: float) -> float | None:
         return 100.0 * d * self.unit / abs(base_level) if base_level else None
 
-    def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        return (
-            max(rule.spread_floor * self.magnitude, rule.resolution / math.sqrt(12.0)) / self.unit
-        )
+    def floor(self, rule: Rule) -> float:
+        return rule.spread_floor * self.relative
 
 
 def scale_for(base: Sequence[float], head: Sequence[float], rule: Rule, runs: float) -> Scale:

@@ -166,8 +166,8 @@ def _pooled_spread(
 
 def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[EffectSpread, float]:
     """Return (spread from the row's own boots, lower limit for the spread of one boot or pair)."""
-    scale, at = levels.scale, levels.at
-    floor = scale.floor(replace(rule, poisson=False) if pairs else rule, *at)
+    scale = levels.scale
+    floor = scale.floor(replace(rule, poisson=False) if pairs else rule)
     values = [[scale.of(v) for v in side] for side in levels.units]
     unit = scale.relative  # priors and layout are relative
     if pairs:
