@@ -64,8 +64,8 @@ PERF_STAT_INTERVALS: Final = 10_000
 PROFILE_SHARES: Final = 100_000
 # Snapshots of a monitor.
 SNAPSHOTS: Final = 100_000
-# Keys of a snapshot: interrupts of a machine with hundreds of CPUs.
-SNAPSHOT_KEYS: Final = 50_000
+# Keys of a snapshot: 640 interrupts of a machine with 256 CPUs, on each of them.
+SNAPSHOT_KEYS: Final = 200_000
 # Statistics in a file of LKP.
 LKP_STATISTICS: Final = 20_000
 # Metrics of a run.

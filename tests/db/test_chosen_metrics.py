@@ -3,6 +3,8 @@ answers."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +15,13 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
+from swingbot.core.results import metric_names
+from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes import lab as fake_lab
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment
+from tests.programs import PROGRAMS
 from tests.table_requests import compare
 
 JOB = JobFile(
@@ -24,6 +29,7 @@ JOB = JobFile(
     text="runs: 2\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n",
 )
 METRIC = "page-fault.per_process_ops"
+BUDGET = 400
 Files = Callable[[str], dict[str, bytes]]  # of a run's directory: what its guest adds
 
 
@@ -69,6 +75,37 @@ def counts(*values: str) -> Files:
     return lambda directory: {f"{directory}/perf-stat": lines.encode()}
 
 
+def random_names(count: int) -> Files:
+    """Monitors with names that no other run has."""
+    fresh = itertools.count()
+    proc = ("proc-vmstat", "meminfo", "softirqs", "interrupts")
+    nodes = ("numa-vmstat", "numa-numastat", "numa-meminfo")
+
+    def files(directory: str) -> dict[str, bytes]:
+        names = [f"n{next(fresh)}" for _ in range(count)]
+        plain = "".join(f"{name} 9\n" for name in names)
+        of_cpu = "CPU0\n" + "".join(f"{name}: 9 x\n" for name in names)
+        of_node = "node: 0\n" + plain
+        memory = "".join(f"Node 0 {name}: 9 kB\n" for name in names)
+        texts = dict(
+            zip(
+                (*proc, *nodes),
+                (plain, plain, of_cpu, of_cpu, of_node, of_node, memory),
+                strict=True,
+            )
+        )
+        return {
+            f"{directory}/{name}": f"time: 1\n{text}time: 2\n{text.replace(' 9', ' 19')}".encode()
+            for name, text in texts.items()
+        } | {
+            f"{directory}/perf-stat": "".join(
+                f"{n},,{name},1000,100.00,,\n" for n, name in enumerate(names)
+            ).encode()
+        }
+
+    return files
+
+
 def views(engine: sa.Engine) -> list[str]:
     named = sa.text("SELECT viewname FROM pg_views WHERE schemaname = 'swingbot' ORDER BY 1")
     with engine.connect() as conn:
@@ -101,3 +138,29 @@ def test_no_sample_is_beyond_the_limit(engine: sa.Engine, conn: sa.Connection) -
     beyond = "INSERT INTO sample (run, measured, value) VALUES (1, 1, 1e100)"
     with pytest.raises(sa.exc.IntegrityError, match="sample_value_check"):
         conn.execute(sa.text(beyond))
+
+
+def test_names_that_a_guest_makes_up_are_at_most_the_budget(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metric_names, "METRIC_NAMES", BUDGET)
+    guest.add = random_names(BUDGET // 4 - 1)
+    number = guest.compare()
+    engine = guest.brain.engine
+    with engine.connect() as conn:
+        names = conn.execute(sa.text("SELECT count(*) FROM measured_metric")).scalar_one()
+        left_out = "SELECT count(*) FROM run WHERE reason LIKE '%left out%' AND status = 'ok'"
+        runs = conn.execute(sa.text(left_out)).scalar_one()
+        testbox = read.testbox(conn, "vm-icount")
+        problems = [problem["text"] for problem in read.status(conn)["problems"]]
+    assert BUDGET - BUDGET // 4 < names <= BUDGET + len(PROGRAMS["page-fault"].metrics)
+    assert runs == 16
+    (why,) = testbox["left_out"]
+    assert re.search(
+        r" in boot x8: interrupts left out: it has \d+ new metric names, and \d+ of 400 are left;"
+        r" .*; its raw results are kept$",
+        why,
+    )
+    assert f"testbox vm-icount: {why}" in problems
+    rows = {row["metric"]: row for row in guest.brain.facts("c", number)["rows"]}
+    assert (rows[METRIC]["verdict"], rows[METRIC]["base"]["runs"]) == ("worse", 8)

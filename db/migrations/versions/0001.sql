@@ -325,6 +325,7 @@ CREATE TABLE measured_metric (                                          -- one r
     testbox  text NOT NULL REFERENCES testbox,
     unit_job text NOT NULL,
     metric   text NOT NULL,
+    trusted  boolean NOT NULL DEFAULT true,                             -- a trusted kernel reported it; others go with their boots (docs/limits.md)
     CONSTRAINT measured_metric_once UNIQUE (testbox, unit_job, metric)
 );
 CREATE INDEX measured_metric_by_name ON measured_metric (metric, unit_job);

@@ -283,6 +283,10 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
             f" reason of the last: {row['reason']}"
         )
         problems.append(_problem(text, f"/boot/{shown('boot', row['last'])}"))
+    for name, sentences in testbox_status.left_out(
+        conn, [row["name"] for row in testboxes]
+    ).items():
+        problems += [_problem(f"testbox {name}: {why}", f"/testbox/{name}") for why in sentences]
     for row in rows(conn, _FAILED_ORDERS):
         id = shown("order", row["id"])
         problems.append(

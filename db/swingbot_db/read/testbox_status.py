@@ -33,6 +33,13 @@ SELECT coalesce((SELECT holder FROM lease WHERE testbox = :name),
   (SELECT a.outcome ->> 'worker' FROM attempt a JOIN orders o ON o.id = a.order_id
    WHERE o.testbox = :name AND a.outcome ->> 'worker' IS NOT NULL ORDER BY a.id DESC LIMIT 1))
 """
+_LEFT_OUT = """
+SELECT n.testbox, r.unit_job, max(x.id) AS boot, (array_agg(r.reason ORDER BY r.id DESC))[1] AS why
+FROM unnest(CAST(:names AS text[])) AS n (testbox)
+CROSS JOIN LATERAL (SELECT id FROM boot WHERE testbox = n.testbox ORDER BY id DESC LIMIT 20) x
+JOIN run r ON r.boot = x.id AND r.reason LIKE '%new metric names%'
+GROUP BY 1, 2 ORDER BY 1, 2
+"""
 _TESTBOXES = "SELECT name, state, reason FROM testbox WHERE name = ANY(:names)"
 # A testbox that no attempt ever used has no row yet: it is idle.
 _NEVER = {
@@ -84,6 +91,17 @@ def alerts(conn: sa.Connection, name: str | None = None) -> list[Row]:
         row | {"report": shown("report", row["report"])}
         for row in rows(conn, _ALERTS.format(where=where), **({"name": name} if name else {}))
     ]
+
+
+def left_out(conn: sa.Connection, names: Iterable[str]) -> dict[str, list[str]]:
+    """Monitors that its budget of metric names left out of the last boots of each testbox."""
+    sentences: dict[str, list[str]] = {}
+    for row in rows(conn, _LEFT_OUT, names=list(names)):
+        sentences.setdefault(row["testbox"], []).append(
+            f"{row['unit_job']} in boot {shown('boot', row['boot'])}: {row['why']};"
+            " its raw results are kept"
+        )
+    return sentences
 
 
 def controller(conn: sa.Connection, name: str) -> str | None:

@@ -160,6 +160,7 @@ def _history(conn: sa.Connection, name: str) -> Row:
     return {
         "events": testbox_status.events(conn, name),
         "alerts": testbox_status.alerts(conn, name),
+        "left_out": testbox_status.left_out(conn, [name]).get(name, []),
     }
 
 

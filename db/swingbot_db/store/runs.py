@@ -6,7 +6,9 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Final
+from typing import Any, Final
+
+import sqlalchemy as sa
 
 from swingbot.core.model.records import (
     StoredBoot,
@@ -14,20 +16,35 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.raw.changes import ChangedValues
 from swingbot.core.raw.result_root import ResultRootParts, result_root
+from swingbot.core.results.metric_names import MetricNames
 from swingbot_db.store.rows import Rows, records
 from swingbot_jobs.reading.result import ParsedRun, Samples
 
+MetricKey = tuple[str, str]  # unit job, metric
 NumberedSamples = Mapping[int, Sequence[float]]  # values by the number of their metric
 _COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
 _NUMBERS = """
-SELECT id, unit_job, metric FROM measured_metric
-WHERE testbox = :testbox AND unit_job = ANY(:jobs)
+SELECT m.id, m.unit_job, m.metric, m.trusted
+FROM unnest(CAST(:jobs AS text[]), CAST(:metrics AS text[])) AS n (unit_job, metric)
+CROSS JOIN LATERAL (SELECT * FROM measured_metric WHERE testbox = :testbox
+  AND unit_job = n.unit_job AND metric = n.metric OFFSET 0) m
 """
 _NEW_NUMBERS = """
-INSERT INTO measured_metric (testbox, unit_job, metric)
-SELECT :testbox, n.unit_job, n.metric
+INSERT INTO measured_metric AS m (testbox, unit_job, metric, trusted)
+SELECT :testbox, n.unit_job, n.metric, :trusted
 FROM unnest(CAST(:jobs AS text[]), CAST(:metrics AS text[])) AS n (unit_job, metric)
-ORDER BY n.unit_job, n.metric ON CONFLICT DO NOTHING
+ORDER BY n.unit_job, n.metric
+ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET trusted = true
+  WHERE excluded.trusted AND NOT m.trusted
+"""
+_COUNTED = """
+SELECT unit_job, count(*) AS counted FROM measured_metric
+WHERE testbox = :testbox AND unit_job = ANY(:jobs) AND trusted = :trusted GROUP BY unit_job
+"""
+_KERNEL = """
+SELECT x.testbox, v.trust = 'trusted' AS trusted
+FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+WHERE x.id = :boot
 """
 _MEASURED = """
 SELECT t.tbox_group, x.facts ->> 'rootfs' AS rootfs, v.kconfig, v.layout, v.compiler,
@@ -69,32 +86,45 @@ class Runs(Rows):
             root_runs=[number for _, number in places],
         )
         ids = {(row.unit_job, row.number): row.id for row in inserted}
-        testbox = self.scalar("SELECT testbox FROM boot WHERE id = :boot", boot=boot)
-        numbers = self._numbers(
-            testbox, {(run.unit_job, metric) for run in runs for metric in run.samples}
-        )
+        numbers = self._numbers(boot, _measured(runs))
         self._copy_samples(
             (ids[run.unit_job, run.number], _numbered(run.unit_job, run.samples, numbers))
             for run in runs
         )
 
-    def _numbers(self, testbox: str, measured: Set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """Numbers of all metrics of these unit jobs there; those that are new get one."""
-        jobs = sorted({unit_job for unit_job, _ in measured})
-        known = self._known_numbers(testbox, jobs)
-        if new := sorted(measured - known.keys()):  # sorted: two writers cannot deadlock
-            self.execute(
-                _NEW_NUMBERS,
-                testbox=testbox,
-                jobs=[unit_job for unit_job, _ in new],
-                metrics=[metric for _, metric in new],
-            )
-            known = self._known_numbers(testbox, jobs)
-        return known
+    def metric_names(self, boot: int, runs: Sequence[ParsedRun]) -> dict[str, MetricNames]:
+        kernel = self.select_one(_KERNEL, boot=boot)
+        assert kernel is not None
+        counted = self.select(
+            _COUNTED, **kernel._mapping, jobs=sorted({run.unit_job for run in runs})
+        )
+        counts = {row.unit_job: row.counted for row in counted}
+        free: dict[str, set[str]] = {run.unit_job: set() for run in runs}
+        for row in self._known(kernel.testbox, sorted(_measured(runs))):
+            if row.trusted or not kernel.trusted:
+                free[row.unit_job].add(row.metric)
+        return {
+            job: MetricNames(free=frozenset(names), counted=counts.get(job, 0))
+            for job, names in free.items()
+        }
 
-    def _known_numbers(self, testbox: str, jobs: Sequence[str]) -> dict[tuple[str, str], int]:
-        rows = self.select(_NUMBERS, testbox=testbox, jobs=list(jobs))
-        return {(row.unit_job, row.metric): row.id for row in rows}
+    def _numbers(self, boot: int, measured: Set[MetricKey]) -> dict[MetricKey, int]:
+        """Numbers of all metrics of these unit jobs there; those that are new get one."""
+        kernel = self.select_one(_KERNEL, boot=boot)
+        assert kernel is not None
+        testbox, trusted = kernel.testbox, kernel.trusted
+        keys = sorted(measured)  # two writers cannot deadlock
+        known = {
+            (row.unit_job, row.metric)
+            for row in self._known(testbox, keys)
+            if row.trusted or not trusted
+        }
+        if new := [key for key in keys if key not in known]:
+            self.execute(_NEW_NUMBERS, testbox=testbox, trusted=trusted, **_columns(new))
+        return {(row.unit_job, row.metric): row.id for row in self._known(testbox, keys)}
+
+    def _known(self, testbox: str, keys: Sequence[MetricKey]) -> Sequence[sa.Row[Any]]:
+        return self.select(_NUMBERS, testbox=testbox, **_columns(keys))
 
     def _places(self, boot: int, runs: Sequence[ParsedRun]) -> list[tuple[int, int]]:
         """(result root, number in it) for each run.
@@ -198,11 +228,8 @@ class Runs(Rows):
                 ),
             )
         if changes:
-            testbox = self.scalar(
-                "SELECT x.testbox FROM run r JOIN boot x ON x.id = r.boot WHERE r.id = :run",
-                run=old.id,
-            )
-            numbers = self._numbers(testbox, {(old.unit_job, metric) for metric in changes})
+            boot = self.scalar("SELECT boot FROM run WHERE id = :run", run=old.id)
+            numbers = self._numbers(boot, {(old.unit_job, metric) for metric in changes})
             self.execute(
                 "DELETE FROM sample WHERE run = :run AND measured = ANY(:numbers)",
                 run=old.id,
@@ -231,9 +258,15 @@ class Runs(Rows):
         )
 
 
-def _numbered(
-    unit_job: str, samples: Samples, numbers: Mapping[tuple[str, str], int]
-) -> NumberedSamples:
+def _measured(runs: Iterable[ParsedRun]) -> set[MetricKey]:
+    return {(run.unit_job, metric) for run in runs for metric in run.samples}
+
+
+def _columns(keys: Sequence[MetricKey]) -> dict[str, list[str]]:
+    return {"jobs": [job for job, _ in keys], "metrics": [metric for _, metric in keys]}
+
+
+def _numbered(unit_job: str, samples: Samples, numbers: Mapping[MetricKey, int]) -> NumberedSamples:
     return {numbers[unit_job, metric]: values for metric, values in samples.items()}
 
 

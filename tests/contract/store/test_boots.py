@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from swingbot.core.model.noise import NoiseRecord, Spread
@@ -22,6 +24,7 @@ from tests.contract.store.world import (
     a_comparison,
     a_job,
     a_lab,
+    a_variant,
     sha256,
 )
 
@@ -182,3 +185,34 @@ def test_a_noise_record_replaces_the_one_before(store: Store, lab: Lab) -> None:
         assert tx.noise.with_fresh_boots([TESTBOX], 1, 0.33) == {TESTBOX: boots[2]}
         assert tx.noise.with_fresh_boots([TESTBOX], 2, 0.0) == {}
         assert tx.noise.with_fresh_boots([TESTBOX], 1, 0.34) == {}
+
+
+def test_names_that_only_untrusted_kernels_reported_are_counted_apart(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        untrusted = a_variant(tx, lab.tree, 7, trust="untrusted")
+    lab = dataclasses.replace(lab, kernels=[*lab.kernels, untrusted])
+    guest_kernel = len(lab.kernels) - 1
+    a_build(store, lab, guest_kernel)
+    trusted, guest = a_boot(store, lab), a_boot(store, lab, kernel=guest_kernel)
+    runs = [
+        ParsedRun(
+            unit_job=UNIT_JOB, number=9, status="ok", samples={METRIC: [1.0], "own.guest": [1.0]}
+        )
+    ]
+
+    def names(boot: int) -> tuple[set[str], int]:
+        with store.transaction() as tx:
+            (of_job,) = tx.runs.metric_names(boot, runs).values()
+        return set(of_job.free), of_job.counted
+
+    assert names(guest) == ({METRIC}, 0)
+    with store.transaction() as tx:
+        tx.runs.add(guest, runs, {})
+    assert names(guest) == ({METRIC, "own.guest"}, 1)
+    assert names(trusted) == ({METRIC}, 1)
+    with store.transaction() as tx:
+        tx.runs.add(trusted, runs, {})
+    assert names(guest) == ({METRIC, "own.guest"}, 0)
+    assert names(trusted) == ({METRIC, "own.guest"}, 2)

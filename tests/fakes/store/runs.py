@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import ChangedValues
+from swingbot.core.results.metric_names import MetricNames
 from swingbot_jobs.reading.result import ParsedRun
 from tests.fakes.store.tables import BootRow, Noun, Refused, RunRow
 
@@ -31,6 +32,30 @@ class Runs(Noun):
                 samples={metric: list(values) for metric, values in run.samples.items() if values},
             )
             self.db.runs[row.id] = row
+
+    def metric_names(self, boot: int, runs: Sequence[ParsedRun]) -> dict[str, MetricNames]:
+        own = self.db.boots[boot].order
+        trusted = self._trusted(own.variant)
+        names: dict[str, dict[bool, set[str]]] = {
+            run.unit_job: {True: set(), False: set()} for run in runs
+        }
+        for row in self.db.runs.values():
+            order = self.db.boots[row.boot].order
+            if order.testbox == own.testbox and row.unit_job in names:
+                names[row.unit_job][self._trusted(order.variant)] |= row.samples.keys()
+        asked: dict[str, set[str]] = {job: set() for job in names}
+        for run in runs:
+            asked[run.unit_job] |= run.samples.keys()
+        return {
+            job: MetricNames(
+                free=frozenset(asked[job] & (of[True] if trusted else of[True] | of[False])),
+                counted=len(of[True] if trusted else of[False] - of[True]),
+            )
+            for job, of in names.items()
+        }
+
+    def _trusted(self, variant: int) -> bool:
+        return self.db.variants[variant].trust == "trusted"
 
     def boots_with_results(
         self, after: int, most: int, program: str | None = None

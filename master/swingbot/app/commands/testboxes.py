@@ -110,6 +110,8 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}"
             f"  {anchor['reason'] or 'unchanged'}"
         )
+    for why in facts["left_out"]:
+        click.echo(f"left out  {why}")
     for alert in facts["alerts"][:5]:
         click.echo(
             f"alert  {alert['began_at']}  {alert['kind']}: {alert['reason']}"

@@ -10,6 +10,7 @@ from swingbot.core.model.records import (
     StoredRun,
 )
 from swingbot.core.raw.changes import ChangedValues
+from swingbot.core.results.metric_names import MetricNames
 from swingbot_jobs.reading.result import ParsedRun
 
 
@@ -23,6 +24,13 @@ class Runs(Protocol):
         The transaction does not wait for the disk. Outcome and raw files are already on it, so that
         after a power failure they are ingested again; decisions based on these rows are committed
         after them, and wait for the disk.
+        """
+
+    def metric_names(self, boot: int, runs: Sequence[ParsedRun]) -> dict[str, MetricNames]:
+        """Return the names of metrics by unit job of `runs`, as they count for the boot's kernel.
+
+        A name that a trusted kernel reported is free for all kernels, and one that others reported
+        for those alone.
         """
 
     def boots_with_results(

@@ -14,6 +14,7 @@ from typing import IO, Any, Final, cast
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Attempt, Order
+from swingbot.core.results.metric_names import within_budget
 from swingbot.service import limits
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
@@ -115,7 +116,7 @@ def _ingest_boot(
     if boot is not None:
         tx.runs.add(
             boot,
-            runs,
+            within_budget(runs, tx.runs.metric_names(boot, runs), programs),
             {
                 job.name: catalogue.parsers[job.program]
                 for job in spec

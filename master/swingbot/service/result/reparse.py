@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import ChangedValues, changes
+from swingbot.core.results.metric_names import within_budget
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
 from swingbot.service.ports.results import ReadingStopped
 from swingbot.service.ports.runs import Runs
@@ -181,6 +182,7 @@ class _Rereading:
         except (ArtifactError, ReadingStopped) as error:
             done.note_unreadable(boot.id, str(error))
             return
+        read = within_budget(read, self.runs.metric_names(boot.id, read), programs)
         done.runs += len(read)
         new = [run for run in read if (run.unit_job, run.number) not in stored]
         done.new += len(new)
