@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swingbot.adapters import git as adapters_git
 from swingbot.adapters import limits
 from swingbot.adapters.git import Mirror
 from swingbot.core.patchset.model import SeriesPatch
@@ -210,12 +214,107 @@ def test_files_have_a_size(
         for n in range(20)
     )
     assert mirror.apply_series(commits[0], [a_patch(copies)])
-    monkeypatch.setattr(limits, "ADDED_BYTES", 100)
-    with pytest.raises(GitError, match=r"patch 1/1 .* is refused: the files that it adds"):
+    monkeypatch.setattr(limits, "TOUCHED_BYTES", len(copies) + 20 * len(b"a\nb\nc\n") - 1)
+    with pytest.raises(GitError, match=r"patch 1/1 .* is refused: the files that it changes, cop"):
         mirror.apply_series(commits[0], [a_patch(copies)])
+    monkeypatch.setattr(limits, "TOUCHED_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "SERIES_TOUCHED_BYTES", 2 * len(copies))
+    with pytest.raises(GitError, match=r"patch 2/2 .* is refused: with it, the files that the ser"):
+        mirror.apply_series(commits[0], [a_patch(copies), a_patch(chained(100), 2)])
     monkeypatch.setattr(limits, "PATCHED_FILE_BYTES", 10)
     with pytest.raises(GitError, match="good would exceed"):
         mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x" * 10))])
+
+
+def chained(count: int) -> str:
+    """A patch whose files are copies of each other, each with a name that git quotes."""
+    names = ["mm/a.c", *(f'"\\303\\{200 + n % 64:o}{n}"' for n in range(count))]
+    return "".join(
+        f"diff --git a/x b/y\nsimilarity index 100%\ncopy from {old}\ncopy to {new}\n"
+        for old, new in pairwise(names)
+    )
+
+
+def files(mirror: Mirror) -> set[Path]:
+    return set((mirror.path / "objects").rglob("*"))
+
+
+def test_what_a_refused_series_made_is_gone_and_refs_are_those_before(
+    world: tuple[Path, list[str], Mirror],
+) -> None:
+    _, commits, mirror = world
+    good = a_patch(NEW.format("good", "100644", "x"))
+    before = files(mirror), refs(mirror)
+    with pytest.raises(GitError, match="patch 2/2"):
+        mirror.apply_series(commits[0], [good, a_patch(NEW.format("../out", "100644", "x"), 2)])
+    with mirror.quarantine() as aside:
+        (made,) = aside.apply_series(commits[0], [good])
+        assert aside.facts(made).parents == (commits[0],)
+        with pytest.raises(GitError):
+            mirror.facts(made)
+    assert (files(mirror), refs(mirror)) == before
+    with mirror.quarantine() as aside:
+        assert aside.apply_series(commits[0], [good]) == [made]
+        aside.admit()
+    assert mirror.facts(made).parents == (commits[0],)
+    assert made.encode() in refs(mirror)
+    assert git(mirror.path, "fsck", "--strict", "--no-dangling") == b""
+
+
+def test_what_a_process_that_died_left_is_removed_but_not_what_one_at_work_has(
+    world: tuple[Path, list[str], Mirror],
+) -> None:
+    _, commits, mirror = world
+    dead = mirror.path / "objects" / "tmp_objdir-swingbot-dead"
+    (dead / "ab").mkdir(parents=True)
+    (dead / "ab" / "cdef").write_text("x")
+    with mirror.quarantine() as aside:
+        (made,) = aside.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x"))])
+        for directory in (mirror.path / "objects").glob("tmp_objdir-*"):
+            os.utime(directory, (0, 0))
+        with mirror.quarantine():
+            assert not dead.exists()
+        assert aside.facts(made)
+
+
+def test_git_stops_at_each_of_its_limits(
+    world: tuple[Path, list[str], Mirror], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits, mirror = world
+    random = Random(1)
+    text = "".join(f"+{random.getrandbits(64):x}\n" for _ in range(400_000))
+    large = a_patch(
+        f"diff --git a/large b/large\nnew file mode 100644\n--- /dev/null\n+++ b/large\n"
+        f"@@ -0,0 +1,400000 @@\n{text}"
+    )
+    before = files(mirror)
+    for limit, most, reason in (
+        ("memory_bytes", 8 << 20, "needs more than 8 MiB of memory"),
+        ("file_bytes", 1 << 20, "writes more than 1 MiB"),
+    ):
+        within = replace(adapters_git._PATCHING, **{limit: most})
+        with monkeypatch.context() as patched:
+            patched.setattr(adapters_git, "_PATCHING", within)
+            with pytest.raises(GitError, match=reason):
+                mirror.apply_series(commits[0], [large])
+    assert files(mirror) == before
+    assert mirror.apply_series(commits[0], [large])
+
+
+def test_out_of_memory_the_host_ends_git_before_its_database(
+    world: tuple[Path, list[str], Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits, mirror = world
+    shim, scores = tmp_path / "bin" / "git", tmp_path / "scores"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"#!/bin/sh\ncat /proc/self/oom_score_adj >>'{scores}'\n"
+        f"exec '{shutil.which('git')}' \"$@\"\n"
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x"))])
+    assert set(scores.read_text().split()) == {"1000"}
 
 
 LINE = st.sampled_from(

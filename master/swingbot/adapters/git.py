@@ -12,13 +12,15 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import limits, process
-from swingbot.adapters.git_series import apply_series
+from swingbot.adapters.git_series import apply_series, check_touched
+from swingbot.adapters.process import ProcessLimits
+from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.model.patches import Patch
@@ -67,12 +69,24 @@ _CAREFUL: Final = (
     "core.hooksPath=/dev/null",
 )
 
+_LIMITS: Final = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES)
+_PATCHING: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
+)
+_WRITING_A_PATCH: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES
+)
+
 # Lines that git prints after the actual reason.
 _BOILERPLATE: Final = (
     "Could not read from remote repository.",
     "Please make sure you have the correct access rights",
     "and the repository exists.",
 )
+
+
+class TooMuchWork(GitError):
+    """An answer costs more than its limit, whenever it is asked for."""
 
 
 class Mirror:
@@ -89,6 +103,8 @@ class Mirror:
         self._along: Remembered[tuple[str, str], dict[str, tuple[str, ...]]] = Remembered()
         self._copies: Remembered[tuple[str, str, str], str | None] = Remembered()
         self._places: Remembered[tuple[str, str, frozenset[str]], dict[str, int]] = Remembered()
+        self._below: Remembered[tuple[str, int], list[str]] = Remembered()
+        self._patches: Remembered[str, bytes | TooMuchWork] = Remembered(_patch_bytes)
 
     # -- fetching
 
@@ -226,7 +242,8 @@ class Mirror:
 
     def first_parents_below(self, commit: str, most: int) -> list[str]:
         """Return `commit` and its first-parent ancestors, newest first, at most `most` commits."""
-        return self._git("rev-list", "--first-parent", f"--max-count={most}", commit, "--").split()
+        arguments = ("rev-list", "--first-parent", f"--max-count={most}", commit, "--")
+        return self._below.get((commit, most), lambda: self._git(*arguments).split())
 
     def places(self, good: str, bad: str, commits: Collection[str]) -> dict[str, int]:
         """Return the place of each of `commits` that is in `good..bad`, parents before children.
@@ -317,17 +334,12 @@ class Mirror:
 
         Merges, root commits and empty commits have none.
         """
-        patches = self._git(
-            "diff-tree",
-            "--stdin",
-            "-p",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            *_DIFF,
+        diff = ("diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames")
+        output = self._git(
+            *(*diff, *_DIFF),
             stdin="".join(f"{c}\n" for c in commits).encode(),
+            into=("patch-id", "--stable"),
         )
-        output = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
         return {
             commit: patch_id
             for patch_id, _, commit in (line.partition(" ") for line in output.splitlines())
@@ -391,11 +403,27 @@ class Mirror:
     def patch(self, commit: str) -> bytes:
         """Return `commit` as a mail for `git am`.
 
-        Raises GitError with the reason if a commit has no patch.
+        Raises GitError with the reason if a commit has no patch. A patch that is too large is so
+        for ever, which is remembered.
         """
+
+        def ask() -> bytes | TooMuchWork:
+            try:
+                return self._written_patch(commit)
+            except TooMuchWork as error:
+                return error
+
+        patch = self._patches.get(commit, ask)
+        if isinstance(patch, TooMuchWork):
+            raise TooMuchWork(str(patch))
+        return patch
+
+    def _written_patch(self, commit: str) -> bytes:
         parents = self.facts(commit).parents
         if len(parents) != 1:
             raise GitError("it is a merge" if parents else "it is the root commit")
+        if problem := check_touched(self._run, parents[0], commit):
+            raise TooMuchWork(problem)
         options = (
             "--quiet",
             "--no-signature",
@@ -409,10 +437,12 @@ class Mirror:
         with tempfile.TemporaryDirectory(
             prefix="swingbot-patch-"
         ) as scratch:  # as a file, since its bytes may be in any encoding
-            self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
+            self._git(
+                *("format-patch", *options, "--output-directory", scratch, "-1", commit, "--"),
+                timeout=limits.PATCH_SECONDS,
+                within=_WRITING_A_PATCH,
+            )
             file = next(Path(scratch).iterdir(), None)
-            if file is not None and file.stat().st_size > limits.PATCH_BYTES:
-                raise GitError(f"its patch is larger than {limits.PATCH_BYTES >> 20} MB")
             patch = b"" if file is None else file.read_bytes()
         if b"\ndiff --git " not in patch:
             raise GitError("it changes nothing")
@@ -451,13 +481,22 @@ class Mirror:
 
         The commits depend only on base and patches (author and date come from the patch, or are
         fixed), so that repeated calls give the same kernels. The last one is kept. Raises GitError
-        with the patch that does not apply and the commit; then nothing refers to any of the
+        with the patch that does not apply and the commit; then nothing is left of any of the
         commits.
         """
-        commits = apply_series(self._run, base, patches)
-        if commits:
-            self.keep(commits[-1])
+        with self.quarantine() as aside:
+            commits = aside.apply_series(base, patches)
+            aside.admit()
         return commits
+
+    @contextmanager
+    def quarantine(self) -> Iterator[QuarantinedMirror]:
+        """Yield this repository for one request: what it creates and keeps joins the mirror by
+        `admit`, and is gone afterwards otherwise.
+        """
+        self._run("rev-parse", "--git-dir")  # creates the mirror
+        with quarantine(self.path / "objects") as aside:
+            yield QuarantinedMirror(self, aside)
 
     def without(self, tip: str, commit: str) -> str:
         """Return `tip` with `commit` reverted: a commit on top of it, kept, that depends only on
@@ -467,6 +506,12 @@ class Mirror:
         commit's own tree as their base. `git merge-tree` merges commits, not trees, so three
         temporary commits are created, which nothing refers to afterwards.
         """
+        with self.quarantine() as aside:
+            reverted = aside.without(tip, commit)
+            aside.admit()
+        return reverted
+
+    def _reverted(self, tip: str, commit: str) -> str:
         facts = self.facts(commit)
         if len(facts.parents) != 1:
             raise CannotRevert(
@@ -528,7 +573,9 @@ class Mirror:
                     what=what,
                     timeout=limits.FETCH_SECONDS,
                     protocol=source.protocol,
-                    file_bytes=self._fetch_bytes,
+                    within=ProcessLimits(
+                        memory_bytes=limits.FETCHING_BYTES, file_bytes=self._fetch_bytes
+                    ),
                 )
             except GitError:
                 for rest in (self.path / "objects" / "pack").glob("tmp_*"):
@@ -574,7 +621,8 @@ class Mirror:
         stdin: bytes = b"",
         timeout: float = 600,
         protocol: str = "",
-        file_bytes: int | None = None,
+        within: ProcessLimits = _LIMITS,
+        into: Sequence[str] = (),
     ) -> str:
         done = self._run(
             *arguments,
@@ -582,11 +630,17 @@ class Mirror:
             stdin=stdin,
             timeout=timeout,
             protocol=protocol,
-            file_bytes=file_bytes,
+            within=within,
+            into=into,
         )
-        if done.rc != 0:
-            raise GitError(f"{what or 'git ' + arguments[0]}: {_why(done, file_bytes)}")
-        return done.out
+        if done.rc == 0:
+            return done.out
+        about = what or f"git {arguments[0]}"
+        if protocol and (killed := _fetch_killed(done, within)):
+            raise GitError(f"{about}: {killed}")
+        if exceeded := done.exceeded(within):
+            raise TooMuchWork(f"{about}: {exceeded}")
+        raise GitError(f"{about}: {_why(done)}")
 
     def _run(
         self,
@@ -595,12 +649,13 @@ class Mirror:
         stdin: bytes = b"",
         timeout: float = 600,
         protocol: str = "",
-        file_bytes: int | None = None,
+        within: ProcessLimits = _LIMITS,
+        into: Sequence[str] = (),
     ) -> process.Completed:
         """Run git in the mirror.
 
-        `protocol` is the only allowed transport protocol, empty for none; `file_bytes` is the
-        maximum size of files it writes.
+        `protocol` is the only allowed transport protocol, empty for none; `into` is a git command
+        that reads the output of the first.
         """
         if not (self.path / "objects").is_dir():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -609,10 +664,9 @@ class Mirror:
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             "GIT_ALLOW_PROTOCOL": protocol,
+            **self._object_directories(),
         }
-        limited = ["prlimit", f"--fsize={file_bytes}"] if file_bytes is not None else []
         command = [
-            *limited,
             "git",
             "-C",
             str(self.path),
@@ -622,18 +676,77 @@ class Mirror:
             "gc.auto=0",
             "-c",
             "protocol.allow=never",
-            *arguments,
         ]
-        return process.run(command, timeout=timeout, env=environment | (env or {}), stdin=stdin)
+        if into:
+            pipe = 'n=$1; shift; "${@:1:9}" "${@:10:n}" | "${@:1:9}" "${@:10+n}"'
+            counted = ("bash", "-o", "pipefail", "-c", pipe, "bash", str(len(arguments)))
+            command = [*counted, *command, *arguments, *into]
+        else:
+            command = [*command, *arguments]
+        return process.run(
+            command, timeout=timeout, env=environment | (env or {}), stdin=stdin, within=within
+        )
+
+    def _object_directories(self) -> Mapping[str, str]:
+        return {}
 
 
-def _why(done: process.Completed, file_bytes: int | None) -> str:
-    # by SIGXFSZ: all other causes print a reason
+class QuarantinedMirror(Mirror):
+    """`mirror`, where what is created stays aside until `admit`."""
+
+    def __init__(self, mirror: Mirror, aside: Quarantine) -> None:
+        super().__init__(mirror.path, mirror._listed, mirror._fetch_bytes)
+        self._mirror, self._aside = mirror, aside
+        self._kept: list[str] = []
+
+    def admit(self) -> None:
+        """Let what was created and kept join the mirror; safe to repeat."""
+        self._aside.admit()
+        for commit in self._kept:
+            self._mirror.keep(commit)
+
+    def keep(self, commit: str) -> None:
+        self._kept.append(commit)
+
+    def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
+        end = time.monotonic() + limits.SERIES_SECONDS
+
+        def run(
+            *arguments: str, env: dict[str, str] | None = None, stdin: bytes = b""
+        ) -> process.Completed:
+            left = max(0.1, end - time.monotonic())
+            return self._run(*arguments, env=env, stdin=stdin, timeout=left, within=_PATCHING)
+
+        commits = apply_series(run, _PATCHING, base, patches)
+        if commits:
+            self.keep(commits[-1])
+        return commits
+
+    def without(self, tip: str, commit: str) -> str:
+        return self._reverted(tip, commit)
+
+    def _fetch(self, source: Remote, refspec: str, *, what: str) -> None:
+        self._mirror._fetch(source, refspec, what=what)
+
+    def _object_directories(self) -> Mapping[str, str]:
+        return self._aside.environment
+
+
+def _patch_bytes(patch: bytes | TooMuchWork) -> int:
+    return len(patch) if isinstance(patch, bytes) else 0
+
+
+def _fetch_killed(done: process.Completed, within: ProcessLimits) -> str:
+    """Return the reason if a limit ended a process of a fetch, which prints none itself."""
     killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
-    if file_bytes is not None and (
-        killed or "signal 25" in done.err or "File too large" in done.err
-    ):
-        return f"it is larger than {file_bytes >> 20} MiB, the limit of a fetch (git.fetch_gib)"
+    if killed or "signal 25" in done.err or "File too large" in done.err:
+        return (
+            f"it is larger than {within.file_bytes >> 20} MiB, the limit of a fetch (git.fetch_gib)"
+        )
+    return ""
+
+
+def _why(done: process.Completed) -> str:
     if "unable to update url base from redirection" in done.err or "redirected" in done.err:
         return (
             "the server redirects, and redirects are not followed; give the address it redirects to"

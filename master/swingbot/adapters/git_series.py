@@ -2,12 +2,14 @@
 
 `git apply` itself refuses paths outside the tree, into `.git`, and beyond symbolic links. Content
 that it accepts but no kernel needs is refused here: submodules, links that lead out of the tree,
-and files that are too large.
+and files that are too large. What it costs is counted before it begins.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from swingbot.adapters import limits, process
+from swingbot.adapters.process import ProcessLimits
 from swingbot.core.patchset.model import SeriesPatch, commit_message
+from swingbot.core.patchset.touched import touched_files
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError
 
@@ -24,6 +28,8 @@ _APPLY: Final = ("apply", "--cached", "--whitespace=nowarn")
 _MODES: Final = ("100644", "100755", "120000")
 _SIZE: Final = "--batch-check=%(objectsize)"
 _LINK: Final = "120000"
+# The name of a file in a tree for `cat-file`; git applies nothing to one that leads elsewhere.
+_ASKABLE: Final = re.compile(rb"(?!\.{1,2}/)[^\n\0]*")
 _EPOCH: Final = "2000-01-01T00:00:00Z"
 _COMMITTER: Final = {
     "GIT_COMMITTER_NAME": "swingbot",
@@ -47,36 +53,95 @@ class _PatchedFile:
     path: str
     mode: str
     blob: str
-    new: bool
+    before: str  # the blob that it had; zeros: none
 
 
-def apply_series(run: GitRunner, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
+def apply_series(
+    run: GitRunner, within: ProcessLimits, base: str, patches: Sequence[SeriesPatch]
+) -> list[str]:
     """Commit each patch on top of the previous one; return the commits, oldest first, which nothing
-    refers to yet.
+    refers to yet. `run` runs git `within` limits.
 
     They depend only on `base` and `patches`. Raises GitError, which names the patch and the
     commit.
     """
     commits: list[str] = []
+    touched = 0
     with tempfile.TemporaryDirectory(prefix="swingbot-apply-") as scratch:
         env = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         _git(run, "read-tree", base, env=env)
         for patch in patches:
             parent = commits[-1] if commits else base
-            tree = _tree_of(run, patch, parent, len(patches), Path(scratch))
+            name = f"patch {patch.number}/{len(patches)} ({cut(patch.subject, 100)})"
+            touched += _touched(run, name, patch, parent)
+            if touched > limits.SERIES_TOUCHED_BYTES:
+                most = limits.SERIES_TOUCHED_BYTES >> 20
+                raise GitError(
+                    f"{name} is refused: with it, the files that the series changes, copies or"
+                    f" renames have {touched >> 20} MiB together; the maximum is {most} MiB"
+                )
+            tree = _tree_of(run, within, patch, name, parent, Path(scratch))
             words = ("commit-tree", tree, "-p", parent)
             message = commit_message(patch).encode()
             commits.append(_git(run, *words, env=_identity(patch), stdin=message).strip())
     return commits
 
 
-def _tree_of(run: GitRunner, patch: SeriesPatch, parent: str, count: int, scratch: Path) -> str:
+def check_touched(run: GitRunner, parent: str, commit: str) -> str:
+    """Return why it would cost too much to compare two commits; empty if it does not."""
+    blobs = [blob for entry in _entries(run, parent, commit) for blob in (entry.blob, entry.before)]
+    touched = sum(_sizes(run, [blob for blob in blobs if blob.strip("0")]))
+    return _too_much(touched) if touched > limits.TOUCHED_BYTES else ""
+
+
+def _touched(run: GitRunner, name: str, patch: SeriesPatch, parent: str) -> int:
+    """Return the bytes of all files that the patch changes, copies or renames.
+
+    Raises GitError if they exceed the limit.
+    """
+    files = list(touched_files(patch.diff))
+    names = sorted({word for file in files for word in file.before})
+    asked = [word for word in names if _ASKABLE.fullmatch(word)]
+    lines = "".join(f"{parent}:{os.fsdecode(word)}\n" for word in asked)
+    answers = _git(run, "cat-file", _SIZE, stdin=os.fsencode(lines)).split("\n")[:-1]
+    sizes = {
+        word: int(answer) if answer.isdigit() else 0
+        for word, answer in zip(asked, answers, strict=True)
+    }
+    total = 0
+    for file in files:
+        cost = file.length + max(
+            (sizes.get(word, limits.PATCHED_FILE_BYTES) for word in file.before), default=0
+        )
+        sizes |= dict.fromkeys(file.after, cost)  # which a later part may copy
+        total += cost
+    if total > limits.TOUCHED_BYTES:
+        raise GitError(f"{name} is refused: {_too_much(total)}")
+    return total
+
+
+def _too_much(touched: int) -> str:
+    return (
+        f"the files that it changes, copies or renames have {touched >> 20} MiB together; the"
+        f" maximum is {limits.TOUCHED_BYTES >> 20} MiB"
+    )
+
+
+def _tree_of(
+    run: GitRunner,
+    within: ProcessLimits,
+    patch: SeriesPatch,
+    name: str,
+    parent: str,
+    scratch: Path,
+) -> str:
     """Apply the patch to the index in `scratch`; return the resulting tree."""
     env = {"GIT_INDEX_FILE": str(scratch / "index")}
     diff = scratch / "diff"
     diff.write_bytes(patch.diff)
-    name = f"patch {patch.number}/{count} ({cut(patch.subject, 100)})"
     done = run(*_APPLY, "--no-ignore-whitespace", str(diff), env=env)
+    if exceeded := done.exceeded(within):
+        raise GitError(f"{name} is refused: to apply it, git {exceeded.removeprefix('it ')}")
     if done.rc != 0:
         said = _last_line(done).replace(f"{diff}:", "diff:") + _line_ends(run, patch, diff, env)
         raise GitError(f"{name} does not apply on {parent[:12]}: {said}")
@@ -124,20 +189,11 @@ def _problem(run: GitRunner, parent: str, tree: str) -> str:
     """Return why files that differ between `parent` and `tree` are refused; empty if they are
     accepted.
     """
-    raw = _git(run, "diff-tree", "-r", "-z", "--raw", "--no-renames", parent, tree, "--").split(
-        "\0"
-    )
-    entries = [_entry(head, path) for head, path in zip(raw[::2], raw[1::2], strict=False)]
-    present = [entry for entry in entries if entry.mode != "000000"]
+    present = [entry for entry in _entries(run, parent, tree) if entry.mode != "000000"]
     for entry in present:
         if entry.mode not in _MODES:
             return f"{cut(entry.path, 120)} would be a submodule"
-    sizes = _sizes(run, present)
-    if (
-        sum(size for entry, size in zip(present, sizes, strict=True) if entry.new)
-        > limits.ADDED_BYTES
-    ):
-        return f"the files that it adds exceed {limits.ADDED_BYTES >> 20} MiB"
+    sizes = _sizes(run, [entry.blob for entry in present])
     for entry, size in zip(present, sizes, strict=True):
         if size > limits.PATCHED_FILE_BYTES:
             return f"{cut(entry.path, 120)} would exceed {limits.PATCHED_FILE_BYTES >> 20} MiB"
@@ -146,18 +202,26 @@ def _problem(run: GitRunner, parent: str, tree: str) -> str:
     return ""
 
 
+def _entries(run: GitRunner, parent: str, tree: str) -> list[_PatchedFile]:
+    """Return the files that differ between two commits or trees."""
+    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", parent, tree, "--")
+    raw = _git(run, *words).split("\0")
+    return [_entry(head, path) for head, path in zip(raw[::2], raw[1::2], strict=False)]
+
+
 def _entry(head: str, path: str) -> _PatchedFile:
     """Parse `:100644 100644 <old> <new> M` and the path."""
-    _, mode, _, blob, status = head.split(" ")
-    return _PatchedFile(path, mode, blob, new=status == "A")
+    _, mode, before, blob, _ = head.split(" ")
+    return _PatchedFile(path, mode, blob, before)
 
 
-def _sizes(run: GitRunner, entries: Sequence[_PatchedFile]) -> list[int]:
-    """Return the size of each file in bytes."""
-    if not entries:
+def _sizes(run: GitRunner, blobs: Sequence[str]) -> list[int]:
+    """Return the size of each blob in bytes; 0 for the commit of a submodule, which is not here."""
+    if not blobs:
         return []
-    asked = "".join(f"{entry.blob}\n" for entry in entries).encode()
-    return [int(size) for size in _git(run, "cat-file", _SIZE, stdin=asked).split()]
+    asked = "".join(f"{blob}\n" for blob in blobs).encode()
+    answers = _git(run, "cat-file", _SIZE, stdin=asked).split("\n")[:-1]
+    return [int(answer) if answer.isdigit() else 0 for answer in answers]
 
 
 def _leads_out(run: GitRunner, entry: _PatchedFile, size: int) -> bool:

@@ -1,17 +1,61 @@
-"""Start processes of the master: argument lists, a process group of their own, a time limit."""
+"""Start processes of the master: argument lists, a process group of their own, limits.
+
+What reads or writes something that a stranger sent runs with `ProcessLimits`. Out of memory, the
+host ends such a process before PostgreSQL and the service.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+import re
+import resource
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Final
 
-from swingbot.adapters import progress
+from swingbot.adapters import limits, progress
 
 ENDING_SECONDS = 30.0  # for the end of a killed process group
+_STOP_SECONDS: Final = 0.2
+_ERROR_BYTES: Final = 64 << 10
+_NO_MEMORY: Final = re.compile("out of memory|cannot allocate memory", re.IGNORECASE)
+_FIRST_OUT_OF_MEMORY: Final = ("choom", "-n", "1000", "--")
+
+_stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
+
+
+class Stopped(Exception):
+    """Nobody waits for the result of the process any more, so it was ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimits:
+    """Limits of a process and of each that it starts: private memory, and each file that it writes,
+    its output included. Its processor time is limited by its time-out.
+    """
+
+    memory_bytes: int
+    file_bytes: int
+
+    def around(self, argv: Sequence[str], seconds: float) -> list[str]:
+        """Return the command line that runs `argv` within these limits."""
+        limited = {
+            "data": self.memory_bytes,
+            "fsize": self.file_bytes,
+            "cpu": math.ceil(seconds) + 1,
+            "nproc": _at_most(limits.USER_PROCESSES, resource.RLIMIT_NPROC),
+            "core": 0,
+        }
+        options = (f"--{name}={most}" for name, most in limited.items())
+        return ["prlimit", *options, *_FIRST_OUT_OF_MEMORY, *argv]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +63,34 @@ class Completed:
     """Result of a process; `rc` is 124 if it exceeded the time limit."""
 
     rc: int
-    out: str
+    raw: bytes
     err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode(errors="replace")
+
+    def exceeded(self, given: ProcessLimits) -> str | None:
+        """Return which limit ended the process; None if none did."""
+        ended_by = self.rc - 128 if self.rc > 128 else -self.rc
+        if ended_by == signal.SIGXFSZ or "File too large" in self.err:
+            return f"it writes more than {given.file_bytes >> 20} MiB"
+        if self.rc == 124 or ended_by == signal.SIGXCPU:
+            return "it takes too long"
+        if self.rc != 0 and _NO_MEMORY.search(self.err):
+            return f"it needs more than {given.memory_bytes >> 20} MiB of memory"
+        return None
 
 
 class Child:
-    """A process that serves requests on its standard input, a socket, until it is closed."""
+    """A process that serves requests on its standard input, a socket, until it is closed.
+
+    It limits itself.
+    """
 
     def __init__(self, argv: Sequence[str], *, stdin: int, env: Mapping[str, str]) -> None:
         self._popen = subprocess.Popen(
-            argv,
+            [*_FIRST_OUT_OF_MEMORY, *argv],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             cwd="/",
@@ -50,6 +112,24 @@ class Child:
         self._popen.wait()
 
 
+@contextmanager
+def stopping(when: Callable[[], bool]) -> Iterator[None]:
+    """End processes that this thread starts in the block once `when` says so; they raise
+    Stopped.
+    """
+    token = _stopped.set(when)
+    try:
+        yield
+    finally:
+        _stopped.reset(token)
+
+
+def check_stopped() -> None:
+    """Raise Stopped if the result is no longer wanted."""
+    if _stopped.get()():
+        raise Stopped
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -57,31 +137,55 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
+    within: ProcessLimits | None = None,
 ) -> Completed:
     """Run `argv` and capture both outputs; on a time-out the whole process group is killed."""
     with (
         progress.waiting(timeout + ENDING_SECONDS),
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
         subprocess.Popen(
-            argv,
+            argv if within is None else within.around(argv, timeout),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
             cwd=cwd,
             env=env,
             start_new_session=True,
         ) as child,
     ):
         try:
-            out, err = child.communicate(stdin, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            out, err = child.communicate()
-            return Completed(
-                124,
-                out.decode(errors="replace"),
-                err.decode(errors="replace") + f"\nkilled after {timeout:.0f} s",
-            )
+            timed_out = _timed_out(child, stdin, timeout)
         except BaseException:
             os.killpg(child.pid, signal.SIGKILL)
             raise
-    return Completed(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+        said = _read(err, _ERROR_BYTES).decode(errors="replace")
+        if timed_out:
+            return Completed(124, _read(out), f"{said}\nkilled after {timeout:.0f} s")
+        return Completed(child.returncode, _read(out), said)
+
+
+def _timed_out(child: subprocess.Popen[bytes], stdin: bytes, timeout: float) -> bool:
+    """Wait for the end of `child`; return whether it had to be killed. Raises Stopped."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            child.communicate(stdin, timeout=min(_STOP_SECONDS, max(0.0, end - time.monotonic())))
+            return False
+        except subprocess.TimeoutExpired:
+            stdin = b""  # communicate has the rest
+        if time.monotonic() >= end:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            return True
+        check_stopped()
+
+
+def _read(file: IO[bytes], most: int = -1) -> bytes:
+    file.seek(0)
+    return file.read(most)
+
+
+def _at_most(most: int, what: int) -> int:
+    hard = resource.getrlimit(what)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)

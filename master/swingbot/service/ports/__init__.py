@@ -16,6 +16,7 @@ from swingbot.service.ports.lab import (
     GitError,
     Lab,
     LabSettings,
+    QuarantinedGit,
     RequestError,
     Tools,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "GitError",
     "Lab",
     "LabSettings",
+    "QuarantinedGit",
     "RequestError",
     "Tools",
     "Transaction",

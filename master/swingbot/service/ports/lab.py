@@ -5,6 +5,7 @@ database.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Protocol
@@ -73,6 +74,14 @@ class Git(Protocol):
     def keep(self, commit: str) -> None: ...
     def call(self, tree: str, name: str, commit: str) -> None: ...
     def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]: ...
+    def quarantine(self) -> AbstractContextManager[QuarantinedGit]: ...
+
+
+class QuarantinedGit(Git, Protocol):
+    """The mirror for one request: what it creates and keeps is deleted unless it is admitted."""
+
+    def admit(self) -> None:
+        """Let it join the mirror; before the database refers to it."""
 
 
 class Artifacts(Protocol):

@@ -47,11 +47,12 @@ class Extension:
 
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
     """Return the plan and cost of an extension. Nothing is recorded. Raises RequestError."""
-    return rehearse(
-        lab.transaction,
-        "plan extension",
-        lambda tx: _planned(lab.tools.git, lab.catalogue, tx, request),
-    )
+    with lab.tools.git.quarantine() as git:
+        return rehearse(
+            lab.transaction,
+            "plan extension",
+            lambda tx: _planned(git, lab.catalogue, tx, request),
+        )
 
 
 def extend(lab: Lab, request: ExtensionRequest) -> Extension:
@@ -60,9 +61,10 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     A new row is booted together with the others in the new blocks only: it is not compared with
     boots of another day. Raises RequestError.
     """
-    with lab.transaction("extend") as tx:
-        planned = _planned(lab.tools.git, lab.catalogue, tx, request)
+    with lab.tools.git.quarantine() as git, lab.transaction("extend") as tx:
+        planned = _planned(git, lab.catalogue, tx, request)
         number = table_with(tx.comparisons, request.id).id
+        git.admit()
         tx.comparisons.reopen(number, planned.boots, planned.added)
         return planned
 

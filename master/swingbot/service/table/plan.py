@@ -27,6 +27,7 @@ from swingbot.service.ports import (
     GitError,
     Lab,
     LabSettings,
+    QuarantinedGit,
     RequestError,
     Transaction,
 )
@@ -102,40 +103,52 @@ class _PlannedRows:
 
 def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
     """Return the plan and cost of `request`. Nothing is recorded. Raises RequestError."""
-    request = restricted(lab.transaction, lab.tools.git, request)
-    rows = _rows_of(lab.transaction, lab.tools.git, request)
-
-    def plan(tx: Transaction) -> TablePlan:
-        new, variants = _laid_out(lab.tools.git, lab.catalogue, lab.settings, tx, request, rows)
-        share, family = Look(stated=new.looks_stated).share, widest_family(new)
-        effects = detectable_effects(
-            lab.catalogue, tx.specs, tx.noise, new.parts, new.boots, family, share=share
-        )
-        return TablePlan(
-            tree=rows.tree.name,
-            arms=new.arms,
-            variants=variants,
-            about={kernel.name: kernel.about for kernel in rows.kernels.values() if kernel.about},
-            against=tuple(new.against),
-            boots=new.boots,
-            cost=replace(
-                cost_of(
-                    lab.tools.git,
-                    lab.catalogue.testboxes,
-                    tx.specs,
-                    tx.builds,
-                    tx.boots,
-                    new,
-                    variants,
-                ),
-                resolves=effects,
-            ),
-            notes=notes_on(
-                tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
-            ),
+    with lab.tools.git.quarantine() as git:
+        request = restricted(lab.transaction, git, request)
+        rows = _rows_of(lab.transaction, git, request)
+        return rehearse(
+            lab.transaction,
+            "plan table",
+            lambda tx: _plan(git, lab.catalogue, lab.settings, tx, request, rows),
         )
 
-    return rehearse(lab.transaction, "plan table", plan)
+
+def _plan(
+    git: Git,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    request: TableRequest,
+    rows: _PlannedRows,
+) -> TablePlan:
+    new, variants = _laid_out(git, catalogue, settings, tx, request, rows)
+    share, family = Look(stated=new.looks_stated).share, widest_family(new)
+    effects = detectable_effects(
+        catalogue, tx.specs, tx.noise, new.parts, new.boots, family, share=share
+    )
+    return TablePlan(
+        tree=rows.tree.name,
+        arms=new.arms,
+        variants=variants,
+        about={kernel.name: kernel.about for kernel in rows.kernels.values() if kernel.about},
+        against=tuple(new.against),
+        boots=new.boots,
+        cost=replace(
+            cost_of(
+                git,
+                catalogue.testboxes,
+                tx.specs,
+                tx.builds,
+                tx.boots,
+                new,
+                variants,
+            ),
+            resolves=effects,
+        ),
+        notes=notes_on(
+            tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
+        ),
+    )
 
 
 def request_table(lab: Lab, request: TableRequest) -> Requested:
@@ -143,22 +156,28 @@ def request_table(lab: Lab, request: TableRequest) -> Requested:
 
     An identical request for the same kernels returns the existing table. Raises RequestError.
     """
-    request = restricted(lab.transaction, lab.tools.git, request)
-    rows = _rows_of(lab.transaction, lab.tools.git, request)
-    try:
+    with lab.tools.git.quarantine() as git:
+        request = restricted(lab.transaction, git, request)
+        rows = _rows_of(lab.transaction, git, request)
         for kernel in rows.kernels.values():
-            lab.tools.git.keep(kernel.facts.commit)
-    except GitError as error:
-        raise RequestError(str(error)) from None
-    with lab.transaction("request table") as tx:
-        new, variants = _laid_out(lab.tools.git, lab.catalogue, lab.settings, tx, request, rows)
-        existing, new = asked_before(tx.comparisons, new)
-        if existing is not None:
-            id = ids.of_table(existing.kind, existing.id)
-            return Requested(id=id, number=existing.id, new=False)
-        foresee_builds(lab.tools.git, tx.builds, variants)
-        number = tx.comparisons.add(new)
-        return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
+            git.keep(kernel.facts.commit)
+        with lab.transaction("request table") as tx:
+            new, variants = _laid_out(git, lab.catalogue, lab.settings, tx, request, rows)
+            existing, new = asked_before(tx.comparisons, new)
+            if existing is not None:
+                id = ids.of_table(existing.kind, existing.id)
+                return Requested(id=id, number=existing.id, new=False)
+            foresee_builds(git, tx.builds, variants)
+            _admit(git)
+            number = tx.comparisons.add(new)
+            return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
+
+
+def _admit(git: QuarantinedGit) -> None:
+    try:
+        git.admit()
+    except (GitError, OSError) as error:
+        raise RequestError(f"the commits cannot be kept: {error}") from None
 
 
 @contextmanager
