@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import shutil
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,9 +24,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
+from swingbot.app import submitter
 from swingbot.app.cli import main
 from swingbot.app.wiring import make_lab
-from swingbot.core.access.quota import Quota, QuotaUsage, quota_of, refusal
+from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.patchset.read import read_file
 from swingbot.service.limits import WEB_ROWS
@@ -378,6 +385,86 @@ def test_a_quota_holds_for_a_person_whatever_tokens_the_person_has(serve: Serve)
         .all()
     )
     assert events == ["Ada", "Ada", "Bob", "Op"]
+
+
+def objects(site: Site) -> set[Path]:
+    return set((site.web.settings.mirror / "objects").rglob("*"))
+
+
+def test_only_an_accepted_request_leaves_something_in_the_mirror(serve: Serve) -> None:
+    site = serve(SWINGBOT_WEB_TESTBOX_MINUTES="13")
+    ada, before = site.web.token("Ada", Role.SUBMITTER), objects(site)
+    good, bad = series(site, "-2"), series(site, "-1").replace("Subject: ", "Subject: x") * 2
+    asked = {"tree": "fake", "base": "base"}
+    for door, wish, status in (
+        ("/compare", {"patch": site.patch(), "dry_run": True}, 200),
+        ("/compare", {"patch": site.patch(), "boots": 7}, 429),
+        ("/compare", {"patch": site.patch(), "job": "none.yaml"}, 400),
+        ("/experiment", {"series": good, "testbox": "none"}, 400),
+        ("/experiment", {"series": bad}, 400),
+    ):
+        answer = site.web.client.post(door, json={**asked, **wish}, headers=ada)
+        assert (answer.status_code, objects(site)) == (status, before), answer.text
+    assert site.json(ada, head="base", patch=site.patch(), boots=1).status_code == 201
+    assert len(objects(site)) > len(before)
+
+
+def test_another_person_is_answered_while_git_works_for_the_first(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = serve()
+    ada, bob = (site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Bob"))
+    shim, begun, end = tmp_path / "bin" / "git", tmp_path / "begun", tmp_path / "end"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"""#!/bin/sh
+case " $* " in *" apply "*)
+    touch '{begun}'
+    while [ ! -e '{end}' ]; do sleep 0.1; done ;;
+esac
+exec '{shutil.which("git")}' "$@"
+"""
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    with ThreadPoolExecutor() as threads:
+        try:
+            first = threads.submit(site.json, ada, head="base", patch=site.patch(), boots=1)
+            second = threads.submit(site.json, ada, boots=1)
+            while not begun.exists():
+                assert not first.done(), first.result().text
+                time.sleep(0.05)
+            assert site.json(bob, boots=2).status_code == 201
+            assert not first.done() and not second.done(), "one person's are answered in turn"
+        finally:
+            end.touch()
+        assert (first.result().status_code, second.result().status_code) == (201, 201)
+
+
+def test_the_time_in_which_requests_are_planned_is_a_quota_of_its_own(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitter, "PlanningTime", partial(PlanningTime, most=0.0))
+    site = serve()
+    ada, bob = (site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Bob"))
+    op = site.web.token("Op", Role.OPERATOR)
+    wish = {"patch": site.patch().replace("-", "+"), "boots": 1}
+    assert [site.json(who, **wish).status_code for who in (ada, bob, ada, op, op)] == [
+        400, 400, 429, 400, 400,
+    ]  # fmt: skip
+    refused = site.json(ada, dry_run=True)
+    assert refused.status_code == 429 and "planning your requests took" in refused.json()["error"]
+
+
+def test_planning_is_counted_for_a_day() -> None:
+    ada = Person(who="Ada", role=Role.SUBMITTER, token=1)
+    planning = PlanningTime(most=100.0)
+    planning.add(ada, 60.0, 0.0)
+    assert planning.refusal(ada, 1.0) is None
+    planning.add(ada, 50.0, 50_000.0)
+    assert "try again later" in str(planning.refusal(ada, 50_001.0))
+    assert planning.refusal(ada, 90_000.0) is None
+    assert planning.refusal(Person(who="Bob", role=Role.SUBMITTER, token=2), 50_001.0) is None
 
 
 def test_a_quota_counts_the_boots_of_all_kernels(serve: Serve) -> None:

@@ -1,9 +1,10 @@
-"""Tables requested over the web, within a quota, one at a time."""
+"""Tables requested over the web, within a quota."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from swingbot.adapters.job_files import read_job
 from swingbot.adapters.patch_reader import read_patches
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
-from swingbot.core.access.quota import Quota, QuotaUsage
+from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries
@@ -39,8 +40,22 @@ class DatabaseSubmitter:
             open_requests=settings.web.open_requests,
             testbox_seconds=60.0 * settings.web.testbox_minutes,
         )
-        # Two concurrent requests must not both use the remaining quota.
-        self._one_at_a_time = threading.Lock()
+        self._planning = PlanningTime()
+
+    @contextmanager
+    def planning(self, person: Person) -> Iterator[None]:
+        """Count the time of the block for `person`, who asks one request at a time.
+
+        Raises OverQuota if the time of 24 hours is used up.
+        """
+        started = time.monotonic()
+        if (why := self._planning.refusal(person, started)) is not None:
+            raise OverQuota(why)
+        try:
+            yield
+        finally:
+            ended = time.monotonic()
+            self._planning.add(person, ended - started, ended)
 
     def choices(self) -> dict[str, list[str]]:
         """Watched trees, shipped job files and testboxes."""
@@ -82,12 +97,11 @@ class DatabaseSubmitter:
 
     def ask(self, person: Person, request: TableRequest) -> tuple[Requested, TablePlan]:
         """Queue the request. Raises RequestError, OverQuota."""
-        with self._one_at_a_time:
-            planned, refused = self.plan(person, request)
-            if refused is not None:
-                raise OverQuota(refused)
-            queued = request_table(self._lab(), replace(request, asked_by=person))
-            seconds = planned.cost.testbox_seconds if queued.new else 0.0
-            with self._begin("asked") as tx:
-                note_request(tx.access, person, queued.id, seconds)
+        planned, refused = self.plan(person, request)
+        if refused is not None:
+            raise OverQuota(refused)
+        queued = request_table(self._lab(), replace(request, asked_by=person))
+        seconds = planned.cost.testbox_seconds if queued.new else 0.0
+        with self._begin("asked") as tx:
+            note_request(tx.access, person, queued.id, seconds)
         return queued, planned

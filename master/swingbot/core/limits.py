@@ -49,6 +49,9 @@ LOOKS: Final = 20
 
 # --- Other requests: refused ---
 
+# Seconds of planning requests of a person in 24 hours, whatever becomes of them.
+PLANNING_SECONDS: Final = 3600.0
+
 # Characters of a reason that a person gives; of a testbox's state the rest is cut.
 WHY_CHARACTERS: Final = 500
 # Bytes of a mail to the local mail server, or read for its page; swingbot's own are below 10 KB.

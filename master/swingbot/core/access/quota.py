@@ -1,10 +1,19 @@
-"""The quota of one person over the web: open requests, and testbox minutes in 24 hours."""
+"""The quota of one person over the web: open requests, and testbox minutes in 24 hours.
+
+Refused requests and plans take none of it, so the time in which they are planned has a budget.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import Final
 
+from ..limits import PLANNING_SECONDS
 from .roles import Person, Role
+
+_DAY_SECONDS: Final = 86_400.0
+_PIECE_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +26,36 @@ class Quota:
 class QuotaUsage:
     open_requests: int = 0
     testbox_seconds: float = 0.0
+
+
+class PlanningTime:
+    """Seconds of planning by person in the last 24 hours; times are of a clock that never goes
+    back, in seconds.
+    """
+
+    def __init__(self, most: float = PLANNING_SECONDS) -> None:
+        self._most = most
+        self._spent: defaultdict[str, defaultdict[int, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+
+    def add(self, person: Person, seconds: float, now: float) -> None:
+        spent = self._spent[person.who]
+        for piece in [piece for piece in spent if now - piece * _PIECE_SECONDS > _DAY_SECONDS]:
+            del spent[piece]
+        spent[int(now / _PIECE_SECONDS)] += seconds
+
+    def refusal(self, person: Person, now: float) -> str | None:
+        """Why nothing more is planned for `person`; None if there is time left."""
+        if person.role is Role.OPERATOR or person.who not in self._spent:
+            return None
+        self.add(person, 0.0, now)
+        if sum(self._spent[person.who].values()) < self._most:
+            return None
+        return (
+            f"planning your requests took more than {self._most / 60:.0f} minutes in 24 hours,"
+            " those that were refused and dry runs included; try again later"
+        )
 
 
 def quota_of(person: Person, everybody: Quota) -> Quota | None:

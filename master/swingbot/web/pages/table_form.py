@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -40,6 +40,7 @@ from swingbot.service.table.request import TableRequest
 from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
 from swingbot.web.access.session import bearer_of
+from swingbot.web.http.lanes import PLANNING_THREADS, Lane, Turns
 from swingbot.web.http.render import Renderer
 from swingbot.web.pages.form_body import (
     FILES,
@@ -60,6 +61,10 @@ class TableSubmitter(Protocol):
 
     Raises RequestError for requests that make no table.
     """
+
+    def planning(self, person: Person) -> AbstractContextManager[None]:
+        """Count the time of the block for the person. Raises OverQuota."""
+        ...
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
@@ -111,6 +116,7 @@ class TableForm:
     ) -> None:
         self._renderer, self._forms, self._submitter = renderer, forms, submitter
         self._patch_bytes = patch_bytes
+        self._lane, self._turns = Lane(PLANNING_THREADS), Turns()
 
     def routes(self) -> list[Route]:
         return [
@@ -145,25 +151,35 @@ class TableForm:
                     )
                 sent, dry_run = read_json(body, self._patch_bytes)
                 form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
-                return await run_in_threadpool(self._answer_json, form, dry_run)
+                return await self._in_turn(person, self._answer_json, form, dry_run)
             same_site(request)
             sent = read_form(kind, body, self._patch_bytes)
             self._forms.check(request, sent.values)
             form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
-            return await run_in_threadpool(self._answer_form, form)
+            return await self._in_turn(person, self._answer_form, form)
 
         return ask
+
+    async def _in_turn(
+        self, person: Person, answer: Callable[..., Response], *words: object
+    ) -> Response:
+        """Answer the requests of a person one after the other: two must not both use the remaining
+        quota. Those of another person are answered meanwhile.
+        """
+        async with self._turns.of(person.who):
+            return await self._lane.run(answer, *words)
 
     def _answer_form(self, form: _SubmittedForm) -> Response:
         def page(problem: str, plan: TablePlan | None = None, status: int = 200) -> Response:
             return self._page(form.door, form.request, form.sent, problem, plan, status)
 
         try:
-            request = self._requested(form)
-            if form.sent.values.get("act") == "ask":
-                queued, _ = self._submitter.ask(form.person, request)
-                return RedirectResponse(_address(queued.id), status_code=HTTPStatus.SEE_OTHER)
-            plan, refused = self._submitter.plan(form.person, request)
+            with self._submitter.planning(form.person):
+                request = self._requested(form)
+                if form.sent.values.get("act") == "ask":
+                    queued, _ = self._submitter.ask(form.person, request)
+                    return RedirectResponse(_address(queued.id), status_code=HTTPStatus.SEE_OTHER)
+                plan, refused = self._submitter.plan(form.person, request)
         except (RequestError, GitError) as error:
             return page(f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
@@ -172,12 +188,13 @@ class TableForm:
 
     def _answer_json(self, form: _SubmittedForm, dry_run: bool) -> Response:
         try:
-            request = self._requested(form)
-            if dry_run:
-                plan, refused = self._submitter.plan(form.person, request)
-                document = {"id": None, "refused": refused}
-                return JSONResponse(document | self._facts(form, request, plan))
-            queued, plan = self._submitter.ask(form.person, request)
+            with self._submitter.planning(form.person):
+                request = self._requested(form)
+                if dry_run:
+                    plan, refused = self._submitter.plan(form.person, request)
+                    document = {"id": None, "refused": refused}
+                    return JSONResponse(document | self._facts(form, request, plan))
+                queued, plan = self._submitter.ask(form.person, request)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
