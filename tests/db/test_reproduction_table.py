@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import sqlalchemy as sa
+from starlette.types import Message
 
+from swingbot.adapters import limits as adapter_limits
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, members
@@ -254,6 +260,110 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
     ]
     assert b"\n-2\n+3\n" in kit.rows[2].patches[1]
     assert kit.rows[3].no_patches == "the mirror no longer has its commit"
+
+
+def a_table_of_copies(world: World, place: Path) -> None:
+    """Experiment e1 of two kernels, the second of which copies a file of 3 MB 8 times."""
+    an_experiment_with_files(world, kernels=2, unbuildable=())
+    repo = place / "repo"
+    repo.mkdir()
+    git(repo, "init", "--quiet")
+    large = "".join(f"{number:019d}\n" for number in range(150_000))
+    for arm, names in enumerate((["a"], [f"b{number}" for number in range(8)])):
+        for name in names:
+            (repo / name).write_text(f"{name}\n{large}")
+        git(repo, "add", ".")
+        git(repo, "commit", "--quiet", "-m", "copy")
+        world.execute(
+            "UPDATE variant SET commit = :commit"
+            " FROM comparison_arm a WHERE a.variant = variant.id AND a.arm = :arm",
+            commit=git(repo, "rev-parse", "HEAD"),
+            arm=arm,
+        )
+    subprocess.run(["git", "clone", "--quiet", "--bare", repo, world.settings.mirror], check=True)
+
+
+def a_noted_git(place: Path, monkeypatch: pytest.MonkeyPatch, script: str = "") -> Path:
+    """Let git note its arguments in the file that is returned, then run `script`."""
+    shim, notes = place / "bin" / "git", place / "notes"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"#!/bin/sh\necho \"$*\" >>'{notes}'\n{script}\nexec '{shutil.which('git')}' \"$@\"\n"
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    return notes
+
+
+@pytest.mark.parametrize(
+    ("counted", "reason"),
+    [
+        (16 << 20, "the files that it changes, copies or renames have 22 MiB together"),
+        (512 << 20, "git format-patch: it writes more than 16 MiB"),
+    ],
+)
+def test_a_patch_that_is_too_large_costs_once_and_is_named(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    counted: int,
+    reason: str,
+) -> None:
+    a_table_of_copies(world, tmp_path)
+    monkeypatch.setattr(adapter_limits, "TOUCHED_BYTES", counted)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    notes = a_noted_git(tmp_path, monkeypatch)
+    first = world.client.get("/experiment/e1/reproduce.tar.gz")
+    assert first.status_code == 200, first.text
+    readme = (unpacked(first.content, tmp_path / "kit") / "README").read_text()
+    assert reason in " ".join(readme.split())
+    assert ("format-patch" in notes.read_text()) == (counted > 16 << 20)
+    notes.write_text("")
+    second = world.client.get("/experiment/e1/reproduce.tar.gz")
+    assert (second.content, notes.read_text()) == (first.content, "")
+
+
+def test_git_stops_when_the_client_has_left(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_table_of_copies(world, tmp_path)
+    pid = tmp_path / "pid"
+    told = f"echo $$ >'{pid}.new'; mv '{pid}.new' '{pid}'"
+    a_noted_git(
+        tmp_path, monkeypatch, f'case "$*" in *format-patch*) {told}; exec sleep 600;; esac'
+    )
+    address = "/experiment/e1/reproduce.tar.gz"
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": address,
+        "raw_path": address.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"testserver")],
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("testserver", 80),
+        "client": ("127.0.0.1", 1),
+    }
+    sent: list[Message] = []
+
+    requests: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if requests:
+            return requests.pop()
+        while not pid.exists() and not sent:
+            await asyncio.sleep(0.05)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(world.client.app(scope, receive, send))  # type: ignore[arg-type]
+    assert sent[0]["status"] == 503
+    assert not psutil.pid_exists(int(pid.read_text()))
+    assert not list((world.settings.state / "reproductions").glob("*"))
 
 
 def test_a_comparison_has_a_kit_of_base_and_head(world: World, tmp_path: Path) -> None:

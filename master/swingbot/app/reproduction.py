@@ -9,12 +9,13 @@ import io
 import os
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from swingbot.adapters import process
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
 from swingbot.app.settings import Settings
@@ -25,6 +26,7 @@ from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
 from swingbot.core.text.numbers import count
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_kit import pack_kit
+from swingbot.web.pages.reproduction import ClientLeft
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -55,9 +57,11 @@ class IncompleteReproduction(Exception):
 class LocalReproductionSources:
     """Implements `swingbot.service.report.kit_parts.KitSources` on this machine's data."""
 
-    def __init__(self, conn: Connection, artifacts: ArtifactDirectory, settings: Settings) -> None:
+    def __init__(
+        self, conn: Connection, artifacts: ArtifactDirectory, settings: Settings, mirror: Mirror
+    ) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
-        self._mirror = Mirror(settings.mirror)
+        self._mirror = mirror
 
     def report(self, id: str) -> Mapping[str, Any]:
         return read.report(self._conn, id)
@@ -118,7 +122,17 @@ class Reproductions:
 
     def __init__(self, engine: Engine, artifacts: ArtifactDirectory, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
+        self._mirror = Mirror(settings.mirror)  # remembers patches
         self._one_at_a_time = threading.Lock()
+
+    @contextmanager
+    def wanted(self, gone: Callable[[], bool]) -> Iterator[None]:
+        """Stop what the block does when `gone` says so. Raises ClientLeft."""
+        try:
+            with process.stopping(gone):
+                yield
+        except process.Stopped:
+            raise ClientLeft from None
 
     def kit(self, id: str, *, kernels: bool = True, testbox: str | None = None) -> Kit:
         """Collect the kit for the boots behind `id`, a report, comparison or experiment.
@@ -133,7 +147,7 @@ class Reproductions:
                 " give the id of a report, comparison or experiment"
             )
         with self._engine.connect() as conn:
-            sources = LocalReproductionSources(conn, self._artifacts, self._settings)
+            sources = LocalReproductionSources(conn, self._artifacts, self._settings, self._mirror)
             return pack_kit(sources, id, kernels=kernels, testbox=testbox)
 
     def write(self, kit: Kit, target: Path) -> int:
@@ -186,6 +200,7 @@ class Reproductions:
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             for member in members(kit):
+                process.check_stopped()
                 self._add(tar, kit, member, mtime)
 
     def _add(self, tar: tarfile.TarFile, kit: Kit, member: KitMember, mtime: int) -> None:
@@ -220,6 +235,7 @@ class _Checked(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
+        process.check_stopped()
         chunk = self._file.read(size)
         self._digest.update(chunk)
         self._remaining -= len(chunk)

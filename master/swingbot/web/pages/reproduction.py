@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,17 +25,51 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, members
 
 from ..http.file_response import stored
+from ..http.lanes import KIT_THREADS, Lane
+
+
+class ClientLeft(Exception):
+    """Nobody waits for the kit any more."""
 
 
 class Kits(Protocol):
     """Implemented by `swingbot.app.reproduction.Reproductions`."""
+
+    def wanted(self, gone: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Stop what the block does when `gone` says so. Raises ClientLeft."""
+        ...
 
     def kit(self, id: str, *, testbox: str | None = None) -> Kit: ...
     def kept(self, kit: Kit) -> Path: ...
 
 
 def routes(kits: Kits) -> list[Route]:
-    """The two routes of each report, comparison and experiment."""
+    """The two routes of each report, comparison and experiment.
+
+    They have threads of their own, which work only while the client waits.
+    """
+    lane = Lane(KIT_THREADS)
+
+    def of_client(
+        answer: Callable[[Request], Response],
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            gone = threading.Event()
+
+            def call() -> Response:
+                try:
+                    with kits.wanted(gone.is_set):
+                        return answer(request)
+                except ClientLeft:
+                    return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+
+            watch = asyncio.create_task(_until_disconnected(request, gone))
+            try:
+                return await lane.run(call)
+            finally:
+                watch.cancel()
+
+        return answered
 
     def tarball(request: Request) -> Response:
         kit = _kit(kits, request)
@@ -63,10 +102,16 @@ def routes(kits: Kits) -> list[Route]:
         route
         for kind in ("report", "comparison", "experiment")
         for route in (
-            Route(f"/{kind}/{{id}}/reproduce.tar.gz", tarball),
-            Route(f"/{kind}/{{id}}/reproduce.json", listing),
+            Route(f"/{kind}/{{id}}/reproduce.tar.gz", of_client(tarball)),
+            Route(f"/{kind}/{{id}}/reproduce.json", of_client(listing)),
         )
     ]
+
+
+async def _until_disconnected(request: Request, gone: threading.Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
 
 
 def _kit(kits: Kits, request: Request) -> Kit:
