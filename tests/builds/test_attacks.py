@@ -30,6 +30,7 @@ HERE = {
     "build_shared_cache",
     "build_trusted_disk",
     "chosen_maintainers",
+    "copied_files",
     "repository_config",
     "sparse_console",
     "terminal_escapes",

@@ -17,10 +17,9 @@ ARTIFACT_FRAMES: Final = 1 << 20
 PATCH_BYTES: Final = 16 << 20
 # Bytes of a file after a patch; the largest of Linux has 23 MB.
 PATCHED_FILE_BYTES: Final = 32 << 20
-# Bytes of all files that a patch changes, copies or renames, before it is applied: copying a file
-# takes only two lines. The memory of git holds all of them.
+# Bytes of all files that a patch, and a series, changes, copies or renames: copying one takes two
+# lines, and the memory of git holds all files of a patch.
 TOUCHED_BYTES: Final = 512 << 20
-# Bytes of those of all patches of a series, and of the files whose changes become one patch.
 SERIES_TOUCHED_BYTES: Final = 1 << 30
 # Bytes of a fetch; a whole kernel history has 5 GiB.
 FETCH_BYTES: Final = 20 << 30
@@ -29,15 +28,17 @@ RESULT_ANSWER_BYTES: Final = 16 << 20
 
 # --- Programs that read what is not trusted: ended, and the input is refused ---
 
-# Bytes of memory of git, and of a file or an output of it; a whole kernel history needs half.
+# Bytes of memory of git, with a patch, and in a fetch; a whole kernel history needs half of it.
 GIT_BYTES: Final = 2 << 30
-GIT_FILE_BYTES: Final = 256 << 20
-# Bytes of memory of git where it applies or writes a patch.
 PATCHING_BYTES: Final = 1 << 30
-# Bytes of memory of a fetch; a whole kernel history needs half of it.
 FETCHING_BYTES: Final = 4 << 30
-# Processes of the service's user.
+# Bytes of a file or an output of git.
+GIT_FILE_BYTES: Final = 256 << 20
+# Processes of the user for which one of these starts another.
 USER_PROCESSES: Final = 8192
+# Seconds of git with a patch, and with a series.
+PATCH_SECONDS: Final = 30.0
+SERIES_SECONDS: Final = 300.0
 # Bytes of memory of the reader of results; those of the largest jobs need a tenth of it.
 RESULT_READER_BYTES: Final = 768 << 20
 # Seconds of the reader of results.
@@ -45,10 +46,6 @@ RESULT_READER_SECONDS: Final = 120.0
 # Bytes of memory and seconds of the reader of patches; a series of 32 MiB needs half of them.
 PATCH_READER_BYTES: Final = 256 << 20
 PATCH_READER_SECONDS: Final = 30.0
-# Seconds in which a commit is written as a patch.
-PATCH_SECONDS: Final = 30.0
-# Seconds in which a series is applied.
-SERIES_SECONDS: Final = 300.0
 # MiB of memory, KiB of output and seconds of get_maintainer.pl.
 MAINTAINERS_MEMORY_MIB: Final = 512
 MAINTAINERS_OUTPUT_KIB: Final = 256
