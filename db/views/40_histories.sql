@@ -1,6 +1,51 @@
--- Read model of histories over the tips of watched branches: one row per finding. A step, a candidate for one and a change of modes begin at
--- `commit`, with 95 % at one of `first_commit` to `last_commit`; `change_pct` of modes is from the lowest to the highest.
+-- What finished searches found of a metric of a branch: a bisection, or the pairs of a swing that they refuted. `commits`: one culprit, or those
+-- of which one is it; none if there is no step. Sizes are the culprit's against its parent; of a creep, those of the range. `tips` may be those
+-- with which the change came; `own` is the first one that has the (first) culprit. The branch of a merge is searched by a bisection of its own,
+-- whose culprit replaces the merge.
+CREATE OR REPLACE VIEW v_searches AS
+WITH RECURSIVE down AS (
+    SELECT id, id AS root, NULL::text AS merged FROM bisection WHERE parent IS NULL
+    UNION ALL
+    SELECT b.id, down.root, coalesce(down.merged, b.merged) FROM bisection b JOIN down ON b.parent = down.id
+), tips AS MATERIALIZED (
+    SELECT tree, commit, place FROM v_tips
+), search AS (
+    SELECT t.name AS tree, b.testbox, b.unit_job, b.metric, b.id AS number, 'b' || b.id AS search, b.status, down.root, down.merged, root.good, root.bad,
+           CASE WHEN b.status IN ('creep', 'not_reproduced') THEN '{}' WHEN b.status = 'credible_set' THEN ARRAY(SELECT m->>'commit' FROM jsonb_array_elements(one->'members') m)
+                ELSE ARRAY[one->>'commit'] END AS commits,
+           CASE WHEN b.status <> 'not_reproduced' THEN (one->>'change_pct')::double precision END AS change_pct,
+           coalesce(one->'interval_pct', b.conclusion->'interval_pct') AS bounds
+    FROM down
+    JOIN bisection b ON b.id = down.id
+    JOIN bisection root ON root.id = down.root
+    JOIN tree t ON t.id = b.tree
+    CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN b.status IN ('culprit', 'several') THEN b.conclusion->'culprits' ELSE jsonb_build_array(b.conclusion) END) AS one
+    WHERE b.status IN ('creep', 'not_reproduced') AND b.parent IS NULL
+       OR b.status IN ('culprit', 'several', 'credible_set') AND one->>'change_pct' IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM bisection k WHERE k.parent = b.id AND k.merged = one->>'commit' AND k.status IN ('culprit', 'several', 'credible_set'))
+    UNION ALL
+    SELECT t.name, s.testbox, s.unit_job, s.metric, s.proof, 'c' || s.proof, 'refuted', NULL, NULL, base.commit, head.commit, '{}', NULL, NULL
+    FROM swing s
+    JOIN comparison_pair c ON c.id = s.proof
+    JOIN variant base ON base.id = c.base
+    JOIN variant head ON head.id = c.head
+    JOIN tree t ON t.id = c.tree
+    WHERE s.state = 'refuted' AND s.source <> 'spread' AND s.evidence->>'answer' = 'reject'
+)
+SELECT s.tree, s.testbox, s.unit_job, s.metric, s.number, s.search, s.status, s.root, s.commits, s.change_pct,
+       (s.bounds->>0)::double precision AS low_pct, (s.bounds->>1)::double precision AS high_pct,
+       ARRAY(SELECT tip.commit FROM tips tip WHERE tip.tree = s.tree AND tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips,
+       (SELECT v.commit FROM bisection_point p JOIN variant v ON v.id = p.variant JOIN tips tip ON tip.tree = s.tree AND tip.commit = v.commit
+        WHERE p.bisection = s.root
+          AND p.idx >= (SELECT q.idx FROM bisection_point q JOIN variant w ON w.id = q.variant WHERE q.bisection = s.root AND w.commit = coalesce(s.merged, s.commits[1]))
+        ORDER BY p.idx LIMIT 1) AS own
+FROM search s
+LEFT JOIN tips bad ON bad.tree = s.tree AND bad.commit = s.bad
+LEFT JOIN tips good ON good.tree = s.tree AND good.commit = s.good;
 
+-- Read model of histories over the tips of watched branches: one row per finding. A step, a candidate for one and a change of modes begin at
+-- `commit`, with 95 % at one of `first_commit` to `last_commit`; `change_pct` of modes is from the lowest to the highest. Where a `search` has
+-- finished (core/stats/findings.py, with_searches), a step has its commits and size, or is `denied`: there is none; a drift is a creep.
 CREATE OR REPLACE VIEW v_tree_findings AS
 WITH f AS (
     SELECT t.name AS tree, h.testbox, h.unit_job, h.metric, h.findings, h.findings->'tips' AS tips
@@ -8,19 +53,43 @@ WITH f AS (
     JOIN tree t ON t.id = h.tree
     WHERE t.state = 'watched'
 ), found AS (
-    SELECT f.tree, f.testbox, f.unit_job, f.metric, f.tips, k.kind, one
+    SELECT f.tree, f.testbox, f.unit_job, f.metric, f.tips, k.kind, one, row_number() OVER (ORDER BY k.rank, n) AS n,
+           ARRAY[f.tips->(one->>'at')->>'commit', f.tips->(one->>'first')->>'commit', f.tips->(one->>'last')->>'commit'] AS places
     FROM f
-    CROSS JOIN (VALUES ('step', 'changes'), ('candidate', 'candidate'), ('creep', 'creep'), ('spread', 'spread'), ('boots_spread', 'boots_spread'),
-                       ('mode_change', 'mode_changes')) AS k (kind, key)
-    CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(f.findings->k.key) WHEN 'array' THEN f.findings->k.key WHEN 'object' THEN jsonb_build_array(f.findings->k.key) END) AS one
+    CROSS JOIN (VALUES (1, 'step', 'changes'), (2, 'candidate', 'candidate'), (3, 'creep', 'creep'), (3, 'spread', 'spread'), (3, 'boots_spread', 'boots_spread'),
+                       (3, 'mode_change', 'mode_changes')) AS k (rank, kind, key)
+    CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(f.findings->k.key) WHEN 'array' THEN f.findings->k.key WHEN 'object' THEN jsonb_build_array(f.findings->k.key) END)
+        WITH ORDINALITY AS ones (one, n)
     UNION ALL
     SELECT f.tree, f.testbox, f.unit_job, f.metric, f.tips, 'modes',
-           jsonb_build_object('pct', 100 * ((f.findings->'modes'->-1->>'value')::double precision / nullif((f.findings->'modes'->0->>'value')::double precision, 0) - 1))
+           jsonb_build_object('pct', 100 * ((f.findings->'modes'->-1->>'value')::double precision / nullif((f.findings->'modes'->0->>'value')::double precision, 0) - 1)), 0, NULL
     FROM f
     WHERE jsonb_typeof(f.findings->'modes') = 'array'
+), fits AS (
+    SELECT found.n, w.search, w.number, w.status, w.commits, w.change_pct, w.low_pct, w.high_pct, found.places <@ w.tips AS within,
+           (found.one->>'pct')::double precision * w.change_pct > 0 AS along, cardinality(w.commits) > 0 AS named,
+           row_number() OVER (PARTITION BY w.search, w.commits
+                              ORDER BY ((found.one->>'pct')::double precision * w.change_pct > 0) IS TRUE DESC, (w.own = ANY (found.places)) IS TRUE DESC,
+                                       abs((found.one->>'pct')::double precision - w.change_pct), found.n) AS best,
+           count(*) FILTER (WHERE found.places <@ w.tips) OVER (PARTITION BY w.search, w.commits) AS inside
+    FROM found
+    JOIN v_searches w USING (tree, testbox, unit_job, metric)
+    WHERE found.kind IN ('step', 'candidate') AND found.places && w.tips
+), known AS (
+    SELECT DISTINCT ON (n, commits) * FROM fits WHERE named AND along AND best = 1 ORDER BY n, commits, number DESC, search DESC
+), unnamed AS (
+    SELECT DISTINCT ON (n) * FROM fits
+    WHERE NOT named AND within AND (along OR inside = 1 AND status <> 'creep') AND n NOT IN (SELECT n FROM known)
+    ORDER BY n, number DESC, search DESC
 )
-SELECT tree, testbox, unit_job, metric, kind, tips->(one->>'at')->>'commit' AS commit, tips->(one->>'at')->>'comparison' AS comparison,
-       (one->>'pct')::double precision AS change_pct, (one->>'low_pct')::double precision AS low_pct, (one->>'high_pct')::double precision AS high_pct,
-       (one->>'times')::double precision AS times, (one->>'p')::double precision AS p,
-       tips->(one->>'first')->>'commit' AS first_commit, tips->(one->>'last')->>'commit' AS last_commit
-FROM found;
+SELECT found.tree, found.testbox, found.unit_job, found.metric,
+       CASE WHEN w.search IS NULL THEN found.kind WHEN w.named THEN 'step' WHEN w.status = 'creep' THEN 'creep' ELSE 'denied' END AS kind,
+       coalesce(w.commits[1], tips->(one->>'at')->>'commit') AS commit, tips->(one->>'at')->>'comparison' AS comparison,
+       CASE WHEN w.search IS NULL THEN (one->>'pct')::double precision ELSE w.change_pct END AS change_pct,
+       CASE WHEN w.search IS NULL THEN (one->>'low_pct')::double precision ELSE w.low_pct END AS low_pct,
+       CASE WHEN w.search IS NULL THEN (one->>'high_pct')::double precision ELSE w.high_pct END AS high_pct,
+       (one->>'times')::double precision AS times, CASE WHEN w.search IS NULL THEN (one->>'p')::double precision END AS p,
+       coalesce(w.commits[1], tips->(one->>'first')->>'commit') AS first_commit, coalesce(w.commits[cardinality(w.commits)], tips->(one->>'last')->>'commit') AS last_commit,
+       w.search
+FROM found
+LEFT JOIN (SELECT * FROM known UNION ALL SELECT * FROM unnamed) w ON w.n = found.n AND found.n > 0;

@@ -7,8 +7,9 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -181,13 +182,17 @@ def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[in
     return number, testbox
 
 
+def _levels() -> list[float]:
+    rng = np.random.default_rng(3)
+    return [
+        1000.0 * (0.95 if n >= 25 else 1.0) * math.exp(rng.normal(0.0, 0.004)) for n in range(40)
+    ]
+
+
 def test_the_history_of_a_branch_shows_its_steps(
     brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str
 ) -> None:
-    rng = np.random.default_rng(3)
-    levels = [
-        1000.0 * (0.95 if n >= 25 else 1.0) * math.exp(rng.normal(0.0, 0.004)) for n in range(40)
-    ]
+    levels = _levels()
     number, testbox = a_branch(conn, brain, levels)
     _watch_headlines(conn)
     name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
@@ -224,10 +229,110 @@ def test_the_history_of_a_branch_shows_its_steps(
     assert known in page
     assert f"step at {tip['commit'][:12]}" not in page
     (overruled,) = read.tree(conn, name)["histories"][0]["findings"]["changes"]
-    assert overruled["bisected"]["culprit"] == culprit
+    assert [found["commits"] for found in overruled["searches"]] == [[culprit]]
+    (step,) = rows(brain, "SELECT * FROM v_tree_findings WHERE kind = 'step'")
+    assert (step["commit"], step["search"], step["p"]) == (culprit, "b1", None)
+    assert (step["change_pct"], step["low_pct"], step["high_pct"]) == (-4.0, -4.2, -3.8)
     with brain.engine.begin() as other:
         other.execute(sa.text('UPDATE tree_history SET findings = \'{"points": 3, "tips": []}\''))
     assert "stored by a different version of swingbot" in _page(brain, tmp_path, name)
+
+
+# (status of the bisection, its culprits with their places among the tips and sizes, members and
+# size of the whole, findings as (kind, places of the first and last commit, size), words)
+ENDINGS: Final[dict[str, tuple[str, dict[int, float], list[int], float | None, Any, str]]] = {
+    "culprit": ("culprit", {26: -4.0}, [], None, [("step", 26, 26, -4.0)], "step at {26}: -4.00 %"),
+    "several": (
+        "several",
+        {24: -1.0, 26: -4.0},
+        [],
+        None,
+        [("step", 24, 24, -1.0), ("step", 26, 26, -4.0)],
+        "step at {24}: -1.00 % (b1); step at {26}: -4.00 % (b1)",
+    ),
+    "set": (
+        "credible_set",
+        {},
+        [24, 25, 26],
+        -4.5,
+        [("step", 24, 26, -4.5)],
+        "step at one of 3 commits, {24} .. {26}: -4.50 % (b1)",
+    ),
+    "creep": (
+        "creep",
+        {},
+        [],
+        -6.0,
+        [("creep", 25, 25, -6.0)],
+        "no step at {25}: a gradual drift of -6.00 % (b1)",
+    ),
+    "not reproduced": (
+        "not_reproduced",
+        {},
+        [],
+        0.1,
+        [("denied", 25, 25, None)],
+        "no step at {25}: fresh boots do not differ (b1)",
+    ),
+    "refuted": (
+        "refuted",
+        {},
+        [],
+        None,
+        [("denied", 25, 25, None)],
+        "no step at {25}: fresh boots do not differ (c",
+    ),
+    "another direction": ("culprit", {26: 4.0}, [], None, [("step", 25, 25, -5.0)], "step at {25}"),
+    "no answer": ("inconclusive", {}, [25], -4.0, [("step", 25, 25, -5.0)], "step at {25}"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_each_ending_of_a_search_overrules_the_tips_everywhere(
+    brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str, name: str
+) -> None:
+    status, culprits, members, size, expected, sentence = ENDINGS[name]
+    levels = _levels()
+    number, testbox = a_branch(conn, brain, levels)
+    _watch_headlines(conn)
+    tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
+    kernels = [
+        make.Kernel(variant=row.id, commit=row.commit, build_key=row.build_key, image="")
+        for row in conn.execute(sa.text("SELECT id, commit, build_key FROM variant ORDER BY id"))
+    ]
+    commits = [kernel.commit for kernel in kernels]
+    for old, new in itertools.pairwise(commits):
+        make.a_change(conn, tree, old, new)
+    tips = commits[1:]  # of the levels
+    conclusion = {
+        "culprits": [{"commit": tips[at], "change_pct": pct} for at, pct in culprits.items()],
+        "members": [{"commit": tips[at]} for at in members],
+        "change_pct": size,
+    }
+    searched = kernels[23:31]  # good is the tip of level 22, bad that of 29
+    if status == "refuted":
+        proof = make.a_comparison(conn, tree, searched[0], searched[-1], [testbox], kind="prove")
+        evidence = json.dumps({"answer": "reject"})
+        more: dict[str, Any] = {"proof": proof, "state": "refuted", "evidence": evidence}
+        make.a_swing(conn, number, testbox, **more)
+    else:
+        make.a_bisection(conn, tree, testbox, searched, status=status, conclusion=conclusion)
+    conn.commit()
+    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
+    sentence = re.sub(r"{(\d+)}", lambda match: tips[int(match[1])][:12], sentence)
+    tree_name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
+    environment = brain_environment(tmp_path / "state", db_url)
+    assert (
+        sentence in CliRunner().invoke(main, ["tree", "history", tree_name], env=environment).output
+    )
+    assert sentence in _page(brain, tmp_path, tree_name)
+    found = rows(
+        brain, "SELECT * FROM v_tree_findings WHERE kind <> 'candidate' ORDER BY change_pct DESC"
+    )
+    seen = [(row["kind"], row["first_commit"], row["last_commit"]) for row in found]
+    assert seen == [(kind, tips[first], tips[last]) for kind, first, last, _ in expected]
+    for row, (*_, pct) in zip(found, expected, strict=True):
+        assert row["change_pct"] == (None if pct is None else pytest.approx(pct, abs=0.2))
 
 
 def _bisected(brain: Brain, tip: str) -> str:
@@ -254,9 +359,13 @@ def _bisected(brain: Brain, tip: str) -> str:
             | {
                 "conclusion": json.dumps(
                     {
-                        "culprit": {"commit": culprit.commit},
-                        "change_pct": -4.0,
-                        "interval_pct": [-4.2, -3.8],
+                        "culprits": [
+                            {
+                                "commit": culprit.commit,
+                                "change_pct": -4.0,
+                                "interval_pct": [-4.2, -3.8],
+                            }
+                        ]
                     }
                 )
             },

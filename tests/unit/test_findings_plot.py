@@ -32,7 +32,7 @@ def test_a_step_is_drawn_where_it_is_and_with_its_size(tmp_path: Path) -> None:
     levels = [line for line in picture.iter(f"{SVG}line") if line.get("class") == "head mean"]
     assert len(levels) == 2 and levels[0].get("y1") != levels[1].get("y1")
     titles = [title.text or "" for title in picture.iter(f"{SVG}title")]
-    assert any(re.match(r"v30: -(9\.[89]|10)", text) for text in titles), titles
+    assert any(re.match(r"step at v30: -(9\.[89]|10)", text) for text in titles), titles
 
 
 def test_names_from_a_file_are_escaped(tmp_path: Path) -> None:

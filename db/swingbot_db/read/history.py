@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
-from .histories import bisected_steps
+from .histories import finished_searches
 from .rows import Row, first, rows, shown
 
 _TIPS = "SELECT commit FROM v_tips WHERE tree = :tree ORDER BY place DESC LIMIT :most"
@@ -44,8 +44,8 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
     """Levels of each headline metric over the tips of a branch, oldest first.
 
     Each is {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean,
-    stddev, boots}], bisected} with the last `MOST_LEVELS` levels, and what bisections know about
-    its steps (`histories.bisected_steps`). Raises NotFound if the tree does not exist.
+    stddev, boots}], searches} with the last `MOST_LEVELS` levels, and what finished searches know
+    about its steps (`histories.finished_searches`). Raises NotFound if the tree does not exist.
     """
     found = first(conn, "SELECT max(id) AS id FROM tree WHERE name = :tree", tree=tree)
     if found is None or found["id"] is None:
@@ -58,9 +58,9 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
         if len(entry["levels"]) < MOST_LEVELS:
             level = {name: row[name] for name in _OF_LEVEL}
             entry["levels"].append({"comparison": shown("comparison", row["comparison"])} | level)
-    bisected = bisected_steps(conn, found["id"])
+    searches = finished_searches(conn, found["id"])
     return [
-        entry | {"levels": entry["levels"][::-1], "bisected": bisected.get(key, [])}
+        entry | {"levels": entry["levels"][::-1], "searches": searches.get(key, [])}
         for key, entry in entries.items()
     ]
 

@@ -270,7 +270,7 @@ def history(
       swingbot tree history linus
       swingbot tree history linus --metric netperf.Throughput_Mbps --json
     """
-    from swingbot.core.stats.findings import look, with_bisected
+    from swingbot.core.stats.findings import look, with_searches
     from swingbot.core.stats.findings_text import tell
     from swingbot.core.stats.tip_spreads import tip_spread
 
@@ -286,7 +286,7 @@ def history(
         spreads = [tip_spread(one["mean"], one["stddev"], one["boots"]) for one in levels]
         commits = {at: one["commit"] for at, one in enumerate(levels)}
         found = look([one["mean"] for one in levels], spreads=spreads)
-        findings.append(with_bisected(found, commits, row.pop("bisected")))
+        findings.append(with_searches(found, commits, row.pop("searches")))
     if json_:
         say_json(
             [{**row, "findings": codec.plain(s)} for row, s in zip(rows, findings, strict=True)]

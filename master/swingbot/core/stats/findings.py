@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.special import fdtrc, stdtr
@@ -47,17 +48,34 @@ class LevelSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BisectedStep:
-    """What a finished bisection knows about a step, which overrules what the points suggest.
+class FinishedSearch:
+    """What a bisection, or the pairs of a swing, measured where the points suggest a step; it
+    overrules them.
 
-    Size and interval are those of the culprit against its parent, measured with fresh boots.
+    Size and interval are those of the culprit against its parent, measured with fresh boots; of a
+    creep, those of the whole range.
     """
 
-    bisection: str
-    culprit: str  # commit
-    pct: float
-    low_pct: float | None
-    high_pct: float | None
+    search: str  # its id: b3, or c7 for the pairs of a swing
+    status: Literal["culprit", "several", "credible_set", "creep", "not_reproduced", "refuted"]
+    commits: tuple[str, ...] = ()  # one culprit, or those of which one is it; else none
+    pct: float | None = None
+    low_pct: float | None = None
+    high_pct: float | None = None
+
+    @property
+    def denies(self) -> bool:
+        """Whether fresh boots of both ends of the range do not differ."""
+        return self.status in ("not_reproduced", "refuted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedTips:
+    """A search with the tips in its range, and the first tip that has its culprit (if known)."""
+
+    found: FinishedSearch
+    tips: frozenset[str]
+    own: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +98,7 @@ class LevelChange:
     p: float
     parts: bool = False
     machine: bool = False
-    bisected: BisectedStep | None = None
+    searches: tuple[FinishedSearch, ...] = ()  # several culprits may have come with one tip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,32 +210,50 @@ def without_small(findings: Findings, pct: float) -> Findings:
     )
 
 
-def with_bisected(
-    findings: Findings,
-    commits: Mapping[int, str],
-    bisected: Sequence[tuple[frozenset[str], BisectedStep]],
+def with_searches(
+    findings: Findings, commits: Mapping[int, str], searches: Sequence[SearchedTips]
 ) -> Findings:
-    """Add what bisections found to the steps of a branch's tips.
+    """Add what finished searches know to the steps of a branch's tips (also `v_tree_findings`).
 
-    `commits` are the tips that the findings name, by point. Each bisection comes with the tips that
-    have its culprit and are in its range; it belongs to the step in one of these tips, and in the
-    same direction, whose size is nearest.
+    `commits` are the tips that the findings name, by point. A culprit belongs to the step of its
+    direction in the range, if possible at its own tip, whose size is nearest. That there is no
+    change contradicts a step that is the only one in the range; a creep replaces all of them.
     """
     steps = [*findings.changes, *([findings.candidate] if findings.candidate else [])]
-    for tips, known in bisected:
-        fitting = [
-            (abs(step.pct - known.pct), n)
-            for n, step in enumerate(steps)
-            if step.pct is not None
-            and step.pct * known.pct > 0
-            and not tips.isdisjoint(commits[at] for at in (step.first, step.at, step.last))
-        ]
-        if fitting:
-            n = min(fitting)[1]
-            steps[n] = replace(steps[n], bisected=known)
+    places = [{commits[at] for at in (step.first, step.at, step.last)} for step in steps]
+    known: list[dict[tuple[str, ...], FinishedSearch]] = [{} for _ in steps]
+    for search in searches:
+        if search.found.commits and (n := _nearest(steps, places, search)) is not None:
+            known[n][search.found.commits] = search.found
+    for search in searches:
+        within = [n for n, own in enumerate(places) if own <= search.tips]
+        if search.found.commits or (search.found.denies and len(within) > 1):
+            continue
+        for n in within:
+            if not any(known[n]) and (search.found.denies or _along(steps[n], search.found)):
+                known[n] = {(): search.found}
+    steps = [
+        replace(step, searches=tuple(found.values()))
+        for step, found in zip(steps, known, strict=True)
+    ]
     changes = len(findings.changes)
     candidate = steps[-1] if findings.candidate else None
     return replace(findings, changes=tuple(steps[:changes]), candidate=candidate)
+
+
+def _nearest(
+    steps: Sequence[LevelChange], places: Sequence[set[str]], search: SearchedTips
+) -> int | None:
+    fitting = [
+        (search.own not in places[n], abs((step.pct or 0.0) - (search.found.pct or 0.0)), n)
+        for n, step in enumerate(steps)
+        if _along(step, search.found) and not search.tips.isdisjoint(places[n])
+    ]
+    return min(fitting)[2] if fitting else None
+
+
+def _along(step: LevelChange, found: FinishedSearch) -> bool:
+    return step.pct is not None and found.pct is not None and step.pct * found.pct > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from swingbot.core.stats.findings import Creep, Findings, LevelChange, Mode, ModeChange
+from swingbot.core.stats.findings import (
+    Creep,
+    Findings,
+    FinishedSearch,
+    LevelChange,
+    Mode,
+    ModeChange,
+)
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count
 
@@ -23,12 +30,14 @@ def tell(findings: Findings, x: Labels) -> list[str]:
     lines += [_mode_change(change, x) for change in findings.mode_changes]
     for change in findings.changes:
         machine = "; the anchor moved too, so it is the machine" if change.machine else ""
-        lines.append(f"step at {step_words(change, x)}{machine}")
+        lines.append(f"{step_words(change, x)}{machine}")
     if findings.candidate is not None:
         words = step_words(findings.candidate, x)
-        known = findings.candidate.bisected is not None
+        undecided = not findings.candidate.searches
         lines.append(
-            f"step at {words}" if known else f"candidate at {words}; more points will decide"
+            f"candidate{words.removeprefix('step')}; more points will decide"
+            if undecided
+            else words
         )
     if findings.creep is not None:
         ends = " from first to last" if findings.creep.pct is not None else ""
@@ -55,21 +64,35 @@ def tell(findings: Findings, x: Labels) -> list[str]:
 
 
 def step_words(change: LevelChange, x: Labels) -> str:
-    """Return place, size with its interval, and p of a step; of one that was bisected the culprit,
-    its size and the bisection."""
-    known = change.bisected
-    if known is not None:
-        size, p = f"{percent(known.pct)} %", f" ({known.bisection})"
-        place, low, high = f"{known.culprit[:12]}", known.low_pct, known.high_pct
-    else:
-        size, p = step_size(change), f", p = {change.p:.1g}"
-        place, low, high = _place(change, x), change.low_pct, change.high_pct
-        if change.parts:
-            size = f"{size} in all, in more than one part"
-    interval = ""
-    if low is not None and high is not None:
-        interval = f", 95 % interval {percent(low)} .. {percent(high)} %"
-    return f"{place}: {size}{interval}{p}"
+    """Return `step at` its place, size with its interval, and p. Where a bisection searched it,
+    what that found instead."""
+    if change.searches:
+        return "; ".join(_found(found, change, x) for found in change.searches)
+    size = step_size(change)
+    if change.parts:
+        size = f"{size} in all, in more than one part"
+    interval = _interval(change.low_pct, change.high_pct)
+    return f"step at {_place(change, x)}: {size}{interval}, p = {change.p:.1g}"
+
+
+def _found(found: FinishedSearch, change: LevelChange, x: Labels) -> str:
+    if found.denies:
+        return f"no step at {_place(change, x)}: fresh boots do not differ ({found.search})"
+    size = f"{percent(found.pct)} %" if found.pct is not None else "a change"
+    size += _interval(found.low_pct, found.high_pct)
+    if found.status == "creep":
+        return f"no step at {_place(change, x)}: a gradual drift of {size} ({found.search})"
+    short = [commit[:12] for commit in found.commits]
+    place = (
+        short[0] if len(short) == 1 else f"one of {len(short)} commits, {short[0]} .. {short[-1]}"
+    )
+    return f"step at {place}: {size} ({found.search})"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return f", 95 % interval {percent(low)} .. {percent(high)} %"
 
 
 def _place(change: LevelChange | ModeChange, x: Labels) -> str:
