@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
+# --- Visitors of Grafana: their sessions end ---
+
+# Bytes of memory of a session; that of a panel has about 10 MB.
+READER_BYTES: Final = 256 << 20
+# Share of the notification queue; a full one stops the service.
+QUEUE_SHARE: Final = 0.01
+# Reads of notifications in a row; then a listener begins anew.
+NOTIFICATIONS: Final = 1000
+
 # --- Questions of pages: the rest is left out, and the page says so ---
 
 # Characters of a search.

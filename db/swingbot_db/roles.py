@@ -3,7 +3,7 @@
     swingbot_owner    owns schemas, tables and views of swingbot and Buildbot; only for
                       `swingbot db upgrade`
     swingbot_service  reads and writes rows; creates, alters and drops nothing
-    swingbot_grafana  reads the views of panels (v_*), in read-only transactions
+    swingbot_grafana  reads the views of panels (v_*); anyone who sees a board may use it
     swingbot_alerts   the same for Grafana's alert rules, with connections of its own
     swingbot_watchdog cannot log in; the service takes it to end sessions of these two
 
@@ -45,14 +45,28 @@ ALTER ROLE swingbot_watchdog NOLOGIN;
 GRANT pg_signal_backend, pg_read_all_stats TO swingbot_watchdog;
 ALTER ROLE swingbot_service NOINHERIT;
 GRANT swingbot_watchdog TO swingbot_service;
-ALTER ROLE swingbot_alerts SET default_transaction_read_only = on;
+DO $$
+DECLARE
+    reader text;
+    own record;
+BEGIN
+    FOREACH reader IN ARRAY ARRAY['swingbot_grafana', 'swingbot_alerts'] LOOP
+        -- Every role may store settings of its own.
+        FOR own IN SELECT d.datname AS name FROM pg_db_role_setting s JOIN pg_roles r ON r.oid =
+          s.setrole JOIN pg_database d ON d.oid = s.setdatabase WHERE r.rolname = reader LOOP
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I RESET ALL', reader, own.name);
+        END LOOP;
+        EXECUTE format('ALTER ROLE %I RESET ALL', reader);
+        EXECUTE format('ALTER ROLE %I SET default_transaction_read_only = on', reader);
+        EXECUTE format('ALTER ROLE %I SET search_path = swingbot', reader);
+        -- Of each process; only a superuser may raise it.
+        EXECUTE format('ALTER ROLE %I SET temp_file_limit = ''128MB''', reader);
+    END LOOP;
+END $$;
 ALTER ROLE swingbot_alerts SET statement_timeout = '10s';
-ALTER ROLE swingbot_alerts SET search_path = swingbot;
 ALTER ROLE swingbot_alerts CONNECTION LIMIT 5;
-ALTER ROLE swingbot_grafana CONNECTION LIMIT 10;
-ALTER ROLE swingbot_grafana SET default_transaction_read_only = on;
 ALTER ROLE swingbot_grafana SET statement_timeout = '30s';
-ALTER ROLE swingbot_grafana SET search_path = swingbot
+ALTER ROLE swingbot_grafana CONNECTION LIMIT 10
 """
 
 # The database belongs to swingbot: the owner owns everything in its two schemas, except members
@@ -92,6 +106,31 @@ BEGIN
             AND d.objid = p.oid AND d.deptype = 'e')
     LOOP
         EXECUTE format('ALTER ROUTINE %s OWNER TO swingbot_owner', found.name);
+    END LOOP;
+END $$
+"""
+
+# PostgreSQL lets everybody call what writes large objects, fills the log, locks, sleeps and runs
+# code. Volatile functions are what may have effects; those of other servers are not listed here.
+_DENY: Final = """
+DO $$
+DECLARE
+    found record;
+BEGIN
+    GRANT USAGE ON LANGUAGE plpgsql TO swingbot_owner;
+    REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;
+    FOR found IN
+        SELECT p.oid::regprocedure AS name FROM pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace
+          AND (p.provolatile = 'v' OR p.proname IN ('pg_current_xact_id', 'txid_current'))
+          AND p.proname NOT IN ('clock_timestamp', 'current_query', 'gen_random_uuid',
+            'pg_is_in_recovery', 'random', 'timeofday')
+          AND p.prorettype::regtype::text !~ '(_handler|trigger|internal)$'
+          AND has_function_privilege('public', p.oid, 'EXECUTE')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO swingbot_owner, swingbot_service,
+          swingbot_watchdog', found.name);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', found.name);
     END LOOP;
 END $$
 """
@@ -173,6 +212,7 @@ def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
             for role, password in (alerts | dict(passwords)).items():
                 _set_password(conn, role, password)
             conn.exec_driver_sql(_OWN.replace("%", "%%"))
+            conn.exec_driver_sql(_DENY.replace("%", "%%"))
             conn.exec_driver_sql("SET LOCAL ROLE swingbot_owner")
             grant(conn)
     except sa.exc.ProgrammingError as error:

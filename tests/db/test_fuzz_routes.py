@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote_from_bytes
@@ -14,6 +17,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.core.access.roles import Role
 from tests.postgres import Server
 from tests.served import Served, served
@@ -112,6 +116,30 @@ def test_hostile_documents_for_every_route_that_takes_one(site: Served) -> None:
                 if status >= 500:
                     failed.append(f"{status} {method} {path} {kind} {content[:200]!r}")
     assert not failed, "\n".join(failed)
+
+
+def test_no_cache_shares_what_was_asked_for_with_a_token_or_a_session(site: Served) -> None:
+    store, content = ArtifactDirectory(site.settings.artifacts), b"a kernel"
+    digest = hashlib.sha256(content).hexdigest()
+    store.put(io.BytesIO(content), digest)
+    token = site.token("Ada", Role.MODERATOR)
+    shared, statuses = [], Counter[int]()
+    for method, path in routes(site):
+        if method != "GET":
+            continue
+        for part in ("c1", "b1", "i1", "r1", "x1", "v1", "o1", "1", "vm-icount", digest):
+            address = path.replace("{}", part)
+            for headers in (
+                (token, {"cookie": "swingbot=x"}) if part in ("c1", digest) else (token,)
+            ):
+                answer = site.client.get(address, headers=headers)
+                statuses[answer.status_code] += 1
+                rules = answer.headers["cache-control"].split(", ")
+                if "public" in rules or "private" not in rules:
+                    shared.append(f"{address}: {rules}")
+    assert statuses[200] > 100 and not shared, "\n".join(shared)
+    anonymous = site.client.get(f"/artifacts/{digest}")
+    assert (anonymous.content, anonymous.headers["cache-control"][:7]) == (content, "public,")
 
 
 def test_hostile_headers(site: Served) -> None:

@@ -3,6 +3,9 @@ they set, their statements end, and alerts are evaluated meanwhile."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,19 +16,28 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from swingbot.app.keep.reader_watchdog import watching_readers
+from swingbot.app.keep.reader_watchdog import private_bytes, watching_readers
+from swingbot.app.loop import _Alarm
 from swingbot.app.settings import load
-from swingbot_db import migrate, roles
+from swingbot.core.model.dispatch import DatabaseAway
+from swingbot_db import limits, migrate, roles
 from swingbot_db.engine import make_engine
-from swingbot_db.readers import WatchdogError, end_long_sessions
+from swingbot_db.listener import Listener
+from swingbot_db.readers import EndedSession, SessionProcess, WatchdogError, end_long_sessions
 from tests.dashboards import ROOT
 from tests.database import own_server, own_template
 
 # Roles belong to a whole server.
 pg, template = own_server, own_template
 
-LOOP = "DO $$ BEGIN LOOP PERFORM pg_sleep(0.1); COMMIT; END LOOP; END $$"
-FOREVER = "SET statement_timeout = 0; SELECT pg_sleep(86400)"
+ENDLESS = "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) x"
+FOREVER = f"SET statement_timeout = 0; {ENDLESS}"
+# 300 MB that the server keeps while it counts.
+LARGE = (
+    "SET statement_timeout = 0; SET work_mem = '1GB';"
+    " WITH large AS MATERIALIZED (SELECT repeat('x', 300000000)) SELECT count(*) FROM large,"
+    " LATERAL (SELECT generate_series(1, 1000000000000)) x"
+)
 (GROUP,) = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/swingbot.yaml").read_text())[
     "groups"
 ]
@@ -92,10 +104,9 @@ def is_alive(session: psycopg2.extensions.connection) -> bool:
     "message",
     [
         FOREVER,
-        "SET statement_timeout = 0; BEGIN; SELECT pg_sleep(43200); COMMIT; SELECT pg_sleep(43200)",
-        LOOP,
+        f"SET statement_timeout = 0; BEGIN; SELECT count(*) FROM v_swings; {ENDLESS}",
     ],
-    ids=["one statement", "several in one message", "a loop that commits"],
+    ids=["one statement", "several in one message"],
 )
 def test_a_statement_ends_whatever_its_session_set(place: Place, role: str, message: str) -> None:
     attacker = Attacker(place.session(role), message)
@@ -125,16 +136,100 @@ def test_an_open_transaction_without_a_statement_ends(place: Place) -> None:
     session = place.session(roles.GRAFANA)
     session.cursor().execute("SET idle_in_transaction_session_timeout = 0")
     session.cursor().execute("BEGIN; SELECT count(*) FROM v_swings")
-    assert end_long_sessions(place.engine(roles.SERVICE), 3600) == []
-    (ended,) = end_long_sessions(place.engine(roles.SERVICE), 0)
+    assert end_long_sessions(place.engine(roles.SERVICE), 3600, private_bytes) == []
+    (ended,) = end_long_sessions(place.engine(roles.SERVICE), 0, private_bytes)
     assert (ended.role, ended.query) == (roles.GRAFANA, "BEGIN; SELECT count(*) FROM v_swings")
     assert not is_alive(session)
 
 
+def test_a_session_that_takes_much_memory_ends_and_others_stay(place: Place) -> None:
+    attacker, idle = (
+        Attacker(place.session(roles.GRAFANA), LARGE),
+        place.session(roles.GRAFANA),
+    )
+    ended: list[EndedSession] = []
+    while not ended and attacker.is_alive():
+        ended = end_long_sessions(place.engine(roles.SERVICE), 3600, private_bytes)
+    (large,) = ended
+    assert large.memory > limits.READER_BYTES and large.query.endswith(LARGE[-40:])
+    attacker.join(60)
+    assert not attacker.is_alive() and is_alive(idle)
+
+
+def test_memory_of_processes_of_other_hosts_is_not_measured(place: Place) -> None:
+    process = SessionProcess(session=os.getpid(), pid=os.getpid(), role=roles.GRAFANA)
+    assert private_bytes(process) == 0
+    backend = place.session(roles.GRAFANA).info.backend_pid
+    own = SessionProcess(session=backend, pid=backend, role=roles.GRAFANA)
+    assert private_bytes(own) > 100_000
+    assert private_bytes(dataclasses.replace(own, role=roles.ALERTS)) == 0
+
+
+def test_a_full_queue_of_notifications_ends_readers_and_listeners(place: Place) -> None:
+    """A session that listens and reads nothing keeps the queue; a full one stops every writer."""
+    reader, other = place.session(roles.GRAFANA), place.session(roles.SERVICE)
+    listener = Listener(place.engine(roles.SERVICE))
+    reader.cursor().execute("SET default_transaction_read_only = off; NOTIFY swingbot, 'tree'")
+    engine = place.engine(roles.SERVICE)
+    assert end_long_sessions(engine, 3600, private_bytes) == []
+    ended = end_long_sessions(engine, 3600, private_bytes, queue=-1.0)
+    assert sorted(one.role for one in ended) == [roles.GRAFANA, roles.SERVICE]
+    assert not is_alive(reader) and is_alive(other)
+    with pytest.raises(DatabaseAway):
+        listener.heard()
+
+
+def test_a_flood_of_notifications_wakes_no_round_and_a_change_within_it_does(
+    place: Place,
+) -> None:
+    alarm, service = _Alarm(place.engine(roles.SERVICE)), place.session(roles.SERVICE)
+    service.cursor().execute("DELETE FROM swingbot.unseen")
+    over, sent = threading.Event(), []
+    session = place.session(roles.GRAFANA)
+    session.cursor().execute("SET default_transaction_read_only = off")
+
+    def flood() -> None:
+        while not over.is_set():
+            session.cursor().execute(f"NOTIFY swingbot, '{'x' * 7000}'")
+            sent.append(1)
+
+    flooder = threading.Thread(target=flood)
+    flooder.start()
+    try:
+        assert not any(alarm.sleep(0.5) for _ in range(4))
+        assert len(sent) > 10
+        service.cursor().execute("INSERT INTO swingbot.unseen DEFAULT VALUES")
+        assert any(alarm.sleep(2.0) for _ in range(30))
+    finally:
+        over.set()
+        flooder.join(60)
+
+
+def test_a_listener_that_cannot_keep_up_begins_anew(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, service = place.engine(roles.SERVICE), place.session(roles.SERVICE)
+    listener, many = Listener(engine), "SELECT pg_notify('swingbot', repeat('x', 7000) || g)"
+    service.cursor().execute(f"{many} FROM generate_series(1, 200) g")
+    monkeypatch.setattr(limits, "NOTIFICATIONS", 2)
+
+    def read_on() -> None:
+        while True:
+            select.select([listener], [], [])
+            listener.heard()
+
+    with pytest.raises(DatabaseAway, match="faster than they are read"):
+        read_on()
+    listener.close()
+    assert Listener(engine).heard() == set()
+
+
 def test_a_reader_cannot_keep_a_lock_of_the_service(place: Place) -> None:
     session = place.session(roles.GRAFANA)
+    with place.engine(None).begin() as conn:  # roles that an older version made
+        conn.exec_driver_sql("GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO PUBLIC")
     session.cursor().execute("SELECT pg_advisory_lock(42)")
-    assert len(end_long_sessions(place.engine(roles.SERVICE), 3600)) == 1
+    assert len(end_long_sessions(place.engine(roles.SERVICE), 3600, private_bytes)) == 1
     assert not is_alive(session)
 
 
@@ -143,7 +238,7 @@ def test_other_sessions_stay(place: Place) -> None:
     idle, service = place.session(roles.GRAFANA), place.session(roles.SERVICE)
     service.cursor().execute("BEGIN; SELECT pg_advisory_lock(42)")
     assert is_alive(idle)
-    assert end_long_sessions(place.engine(roles.SERVICE), 0) == []
+    assert end_long_sessions(place.engine(roles.SERVICE), 0, private_bytes) == []
     assert is_alive(idle) and is_alive(service)
 
 
@@ -169,9 +264,9 @@ def test_a_user_without_the_role_is_told_what_to_do(place: Place) -> None:
     with place.engine(None).begin() as conn:
         conn.exec_driver_sql(f"REVOKE {roles.WATCHDOG} FROM {roles.SERVICE}")
     with pytest.raises(WatchdogError, match="swingbot db roles"):
-        end_long_sessions(place.engine(roles.SERVICE), 30)
+        end_long_sessions(place.engine(roles.SERVICE), 30, private_bytes)
     roles.make(place.engine(None), {})
-    assert end_long_sessions(place.engine(roles.SERVICE), 30) == []
+    assert end_long_sessions(place.engine(roles.SERVICE), 30, private_bytes) == []
 
 
 def test_the_web_service_watches(

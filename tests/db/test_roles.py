@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
+import yaml
+from click.testing import CliRunner, Result
 
+from swingbot.app import postgres
+from swingbot.app.cli import main
+from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot_db import migrate, roles
 from swingbot_db.engine import make_engine
+from swingbot_db.role_trials import REFUSED, trials
+from tests.dashboards import ROOT
 from tests.database import own_server, own_template
+from tests.postgres import own_server as own_postgres
 
 # Roles belong to a whole server.
 pg, template = own_server, own_template
@@ -122,14 +130,83 @@ def test_grafana_reads_the_views_of_panels_and_no_table(database: Database) -> N
         assert refused(database, roles.GRAFANA, f"SELECT 1 FROM {table} LIMIT 1"), table
 
 
-def test_grafana_changes_nothing(database: Database) -> None:
-    for statement in (
-        "INSERT INTO tree (name) VALUES ('t')",
-        "CREATE TABLE x (x int)",
-        "CREATE TEMPORARY TABLE x (x int)",
-        "DELETE FROM tree",
-    ):
-        assert refused(database, roles.GRAFANA, statement), statement
+def database_roles(database: Database, *words: str) -> Result:
+    url = database.url.render_as_string(hide_password=False)
+    return CliRunner().invoke(main, ["db", "roles", *words], env={"SWINGBOT_DB_URL": url})
+
+
+def test_every_wall_of_the_readers_holds_by_its_effect(database: Database) -> None:
+    """`swingbot db roles --try`; each wall is also taken away, and then the trial says so."""
+    with watching_readers(database.engine(roles.SERVICE)):
+        tried = database_roles(database, "--try")
+    assert tried.exit_code == 0, tried.output
+    lines = [line.split() for line in tried.output.splitlines()]
+    for role in roles.READERS:
+        assert sum(line[0] == "held" and line[2] == role for line in lines) == len(REFUSED) + 2
+    assert database.as_(roles.GRAFANA, "SHOW temp_file_limit") == [("128MB",)]
+
+
+def test_the_limit_of_a_process_in_compose_ends_a_statement_that_takes_much_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a watchdog, and at once; what the service does needs less."""
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    limited, argv = f"--data={services['postgres']['ulimits']['data']}", postgres.argv
+    monkeypatch.setattr(postgres, "argv", lambda state: ["prlimit", limited, *argv(state)])
+    with own_postgres() as server:
+        engine = make_engine(server.create("swingbot"))
+        migrate.upgrade(engine)
+        roles.make(engine, {})
+        url = engine.url.set(username=roles.GRAFANA).render_as_string(hide_password=False)
+        (memory,) = (trial for trial in trials(url) if trial.wall == "memory")
+        engine.dispose()
+    assert memory.held and "out of memory" in memory.saw
+
+
+def test_a_wall_that_is_missing_is_named(database: Database) -> None:
+    with database.admin.begin() as conn:
+        conn.exec_driver_sql("GRANT EXECUTE ON FUNCTION lo_from_bytea(oid, bytea) TO PUBLIC")
+        conn.exec_driver_sql(f"ALTER ROLE {roles.GRAFANA} RESET temp_file_limit")
+        conn.exec_driver_sql("GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC")
+    url = database.url.set(username=roles.GRAFANA).render_as_string(hide_password=False)
+    with watching_readers(database.engine(roles.SERVICE)):
+        failed = {trial.attempt for trial in trials(url) if not trial.held}
+    assert failed == {"stores a large object", "sorts 200 MB in files", "runs a block of code"}
+    assert database.as_(roles.OWNER, "SELECT count(*) FROM pg_largeobject_metadata") == [(0,)]
+    roles.make(database.admin, {})
+    assert refused(database, roles.GRAFANA, "SELECT lo_from_bytea(0, 'x')")
+
+
+def test_readers_call_no_function_with_effects(database: Database) -> None:
+    """Whatever functions this server has: those that are volatile are refused, but a few."""
+    callable_ = database.as_(
+        roles.GRAFANA,
+        "SELECT DISTINCT proname::text FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype"
+        " WHERE provolatile = 'v' AND has_function_privilege(p.oid, 'EXECUTE')"
+        " AND t.typname !~ 'handler$' AND t.typname NOT IN ('trigger', 'internal')",
+    )
+    assert {name for (name,) in callable_} == {
+        "clock_timestamp",
+        "current_query",
+        "gen_random_uuid",
+        "pg_is_in_recovery",
+        "random",
+        "timeofday",
+    }
+
+
+def test_settings_that_a_reader_stored_for_itself_go_with_the_next_grant(
+    database: Database,
+) -> None:
+    name = database.url.database
+    for words in ("", f' IN DATABASE "{name}"'):
+        database.as_(
+            roles.GRAFANA,
+            f"SET TRANSACTION READ WRITE; ALTER ROLE {roles.GRAFANA}{words} SET work_mem = '1GB'",
+        )
+    assert database.as_(roles.GRAFANA, "SHOW work_mem") == [("1GB",)]
+    roles.make(database.admin, {})
+    assert database.as_(roles.GRAFANA, "SHOW work_mem") == [("4MB",)]
     assert database.as_(roles.GRAFANA, "SHOW default_transaction_read_only") == [("on",)]
 
 

@@ -39,6 +39,14 @@ def with_password(url: str, file: Path | None) -> str:
     return _url(url, str(file or ""), "the password file")
 
 
+def of_role(url: str, role: str, file: Path | None) -> str:
+    """Return `url` for another role, with the password from `file`, if given. Raises
+    SettingsError.
+    """
+    own = sa.make_url(url).set(username=role, password=None)
+    return with_password(own.render_as_string(), file)
+
+
 def password(file: Path, key: str) -> str:
     """Read the first line of `file`. Raises SettingsError if it is missing or empty."""
     try:

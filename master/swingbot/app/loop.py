@@ -36,28 +36,35 @@ from swingbot_db.loop_lock import LoopLock, SecondLoop
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
 RETENTION_SECONDS = 3600.0  # for a daily look at all files, which may be millions
+FORGED_SECONDS = 0.1  # delay after a notification without a change
 TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it earlier
 
 
 class _Alarm:
-    """Sleeps until a notification or a timeout; returns whether it was a notification."""
+    """Sleeps until a change or a timeout; returns whether it was a change."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._listener: Listener | None = None
 
     def sleep(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
         try:
             if self._listener is None:
                 self._listener = Listener(self._engine)
-            if not select.select([self._listener], [], [], seconds)[0]:
-                return False
-            self._listener.heard()
+            while (left := end - time.monotonic()) > 0:
+                if not select.select([self._listener], [], [], left)[0]:
+                    break
+                self._listener.heard()
+                if self._listener.unseen():
+                    return True
+                time.sleep(FORGED_SECONDS)
         except DatabaseAway:
+            if self._listener is not None:
+                self._listener.close()
             self._listener = None
-            time.sleep(min(seconds, PAUSE_SECONDS))
-            return False
-        return True
+            time.sleep(max(0.0, end - time.monotonic()))
+        return False
 
 
 def run(

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -60,20 +60,32 @@ _HEADERS = {
 
 
 class SafeHeaders:
-    """Adds the headers above to every response that does not set its own."""
+    """Adds the headers above to every response that does not set its own.
+
+    What was asked for with a token or a session is for that client alone.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        private = not {"authorization", "cookie"}.isdisjoint(Headers(scope=scope))
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if private:
+                    rules = headers.get("cache-control", "no-cache").split(", ")
+                    rules = ["private", *(rule for rule in rules if rule != "public")]
+                    headers["cache-control"] = ", ".join(rules)
             await send(message)
 
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+        await self._app(scope, receive, with_headers)
 
 
 def make_app(

@@ -13,6 +13,8 @@ from zope.interface import implementer
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.service.faults import in_a_line
 
+_GAP_SECONDS = 0.05  # between two passes: every role of the database may notify
+
 
 class Notifications(Protocol):
     """Implemented by `swingbot_db.listener.Listener`."""
@@ -102,6 +104,7 @@ class Passes:
             while True:
                 self._again = False
                 await self._work()
+                await task.deferLater(self._reactor, _GAP_SECONDS, lambda: None)
                 if not self._again or self._stopped:
                     break
         finally:

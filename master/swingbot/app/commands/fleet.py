@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -170,7 +171,16 @@ def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days
     epilog="""\b
 Example:
   swingbot db roles --url postgresql://postgres@/swingbot \\
-      --service-password-file /etc/swingbot/db_service""",
+      --service-password-file /etc/swingbot/db_service
+  swingbot db roles --try --grafana-password-file /etc/swingbot/db_grafana
+
+Exit status of --try: 0 all walls hold, 1 some do not, 2 invalid usage or setting.""",
+)
+@click.option(
+    "--try",
+    "try_",
+    is_flag=True,
+    help="Change nothing; log in as Grafana's roles and try what they must not do.",
 )
 @click.option(
     "--url",
@@ -205,6 +215,7 @@ Example:
 @with_session
 def roles(
     session: CommandContext,
+    try_: bool,
     url: str | None,
     url_password_file: Path | None,
     owner_password_file: Path | None,
@@ -220,6 +231,9 @@ def roles(
     from swingbot_db import migrate
     from swingbot_db import roles as db_roles
 
+    if try_:
+        _try_roles(session.settings, url, grafana_password_file)
+        return
     chosen = session.settings.db
     files = {
         db_roles.OWNER: owner_password_file or _path(chosen.owner_password_file),
@@ -247,6 +261,25 @@ def roles(
         f"granted rights to roles {', '.join(db_roles.ROLES)}; passwords set:"
         f" {', '.join(passwords) or 'none'}"
     )
+
+
+def _try_roles(settings: Settings, url: str | None, password_file: Path | None) -> None:
+    """Print what each wall of Grafana's roles did; exit with status 1 if one did not hold."""
+    from swingbot_db import role_trials
+    from swingbot_db import roles as db_roles
+
+    address, failed = url or database.owner_url(settings), False
+    for role in db_roles.READERS:
+        try:
+            for trial in role_trials.trials(database.of_role(address, role, password_file)):
+                failed = failed or not trial.held
+                word = "held" if trial.held else "FAILED"
+                click.echo(f"{word:<8} {trial.wall:<10} {role} {trial.attempt}: {trial.saw}")
+        except role_trials.LoginError as error:
+            raise MasterError(f"cannot log in as {role}: {error}") from None
+    if failed:
+        click.echo("Repeat `swingbot db roles`; memory needs `swingbot web` on the server's host")
+        sys.exit(1)
 
 
 def _path(text: str) -> Path | None:
