@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -255,6 +256,55 @@ def test_one_low_point_at_the_end_is_a_candidate_and_not_a_step() -> None:
     assert found.candidate.pct == pytest.approx(100 * math.expm1(-0.1), abs=1.5)
     two = look(history(19, 40, steps={38: -0.1}, sd=0.004))
     assert (places(two), two.candidate) == ([38], None)
+
+
+def low_before_the_end(seed: int) -> list[float]:
+    return history(seed, 34, steps={30: -0.1, 32: 0.1}, sd=0.003)
+
+
+def high_now_and_then_at_the_end(seed: int) -> list[float]:
+    values = history(seed, 55, sd=0.002)
+    return [v * (1.3 if n in (51, 53) else 1.0) for n, v in enumerate(values)]
+
+
+def with_a_new_mode(share: float, n: int, late: int) -> Callable[[int], list[float]]:
+    def series(seed: int) -> list[float]:
+        high = np.random.default_rng(seed + 100).random(late) < share
+        values = history(seed, n + late, sd=0.002)
+        return values[:n] + [
+            v * (1.3 if up else 1.0) for v, up in zip(values[n:], high, strict=True)
+        ]
+
+    return series
+
+
+@pytest.mark.parametrize(
+    ("series", "most"),
+    [
+        (low_before_the_end, 0),
+        (with_a_new_mode(0.05, 60, 40), 1),
+        (high_now_and_then_at_the_end, 0),
+    ],
+    ids=["a dip", "a rare mode", "a mode at the end"],
+)
+def test_points_that_come_and_go_are_no_new_level(
+    series: Callable[[int], list[float]], most: int
+) -> None:
+    found = [look(series(seed)) for seed in range(20)]
+    assert sum(len(one.changes) > 0 for one in found) <= most
+
+
+def test_modes_that_move_are_one_finding() -> None:
+    for seed in range(10):
+        high = np.random.default_rng(seed + 100).random(80) < 0.5
+        values = history(seed, steps={40: -0.105}, sd=0.002)
+        found = look([v * (1.1 if up else 1.0) for v, up in zip(values, high, strict=True)])
+        assert len(found.changes) + len(found.mode_changes) == 1
+
+
+def test_a_level_that_wanders_is_said() -> None:
+    values = [100.0 * math.exp(-0.001 * (n % 40) - 0.1 * (n >= 40)) for n in range(80)]
+    assert tell(look(values), [str(n) for n in range(80)])[-1].startswith("the level wanders")
 
 
 @pytest.mark.parametrize(

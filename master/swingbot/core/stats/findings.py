@@ -170,7 +170,11 @@ def look(
     loud = louder(scaled) if found is None else None
     if loud is not None:
         edges = [0, loud.at, len(values)]
-    steps = _steps(scaled, edges)
+    steps = [
+        step
+        for step in _steps(scaled, edges)
+        if not any(one.first <= step.at <= one.last for one in (found.changes if found else ()))
+    ]
     if loud is not None:
         steps = _with_step_at(scaled, steps, loud.at)
     noise = noise_without_wild(scaled, _cuts(edges, steps))
@@ -189,7 +193,7 @@ def look(
         alike=noise.alike,
         candidate=_change(candidate, scale, anchor) if candidate is not None else None,
         creep=creep,
-        spread=loud or _spread(residuals, noise),
+        spread=_beside_zeros(loud or _spread(residuals, noise), scaled, cuts),
         boots_spread=_boots_spread(spreads),
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
         mode_changes=_mode_changes(values, found) if found is not None else (),
@@ -421,6 +425,14 @@ def _about_levels(values: Array, cuts: Sequence[int], scale: _Scale, creep: Cree
         return np.asarray(values - line - np.median(values - line))
     parts = np.split(values, cuts)
     return np.concatenate([part - np.median(part) for part in parts])
+
+
+def _beside_zeros(
+    spread: SpreadChange | None, values: Array, cuts: Sequence[int]
+) -> SpreadChange | None:
+    """Leave out a spread that changes at a step from or to a level of nothing but 0."""
+    near = [at for at in cuts if spread is not None and abs(at - spread.at) <= 2]
+    return None if any(not part.any() for at in near for part in np.split(values, [at])) else spread
 
 
 def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:

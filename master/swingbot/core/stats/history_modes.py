@@ -163,7 +163,8 @@ def _change(labels: Labels, begin: int, end: int) -> ShareChange:
     each mode but one; the choice of place counts as `3 ln n` tests.
     """
     n = end - begin
-    each = labels[begin:end, None] == _present(labels[begin:end])
+    kinds, counts = np.unique(labels[begin:end], return_counts=True)
+    each = labels[begin:end, None] == kinds[counts >= _FEWEST_OF_MODE]
     before = np.cumsum(each, axis=0)[_FEWEST_OF_MODE - 1 : n - _FEWEST_OF_MODE].astype(float)
     if not len(before) or each.shape[1] < 2:
         return ShareChange(at=begin, first=begin, last=begin, p=1.0)

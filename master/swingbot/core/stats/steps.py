@@ -33,7 +33,7 @@ Places = npt.NDArray[np.intp]
 MOST_STEPS: Final = 50
 # Outliers are clipped at this many spreads from the median of the five points around them.
 _CUT: Final = 2.5
-_MOST_ALIKE: Final = 0.9
+MOST_ALIKE: Final = 0.9
 _AHEAD: Final = 3
 # Points at the end that a candidate may have, and the spreads from both levels of a point between
 # two changes
@@ -91,6 +91,8 @@ def find_steps(values: Array) -> list[LevelStep]:
     """
     quiet = _without_wild(values)
     cuts = _split(quiet)
+    while wild := [at for at in cuts if _is_wild(values, quiet, cuts, at)]:
+        cuts.remove(wild[0])
     noise = noise_about(quiet, cuts)
     edges = [0, *cuts, len(values)]
     return [_step(values, quiet, (edges[n], edges[n + 2]), at, noise) for n, at in enumerate(cuts)]
@@ -120,6 +122,7 @@ def candidate_step(values: Array, steps: Sequence[LevelStep]) -> LevelStep | Non
     effect = float(points[at:].mean() - points[begin:at].mean())
     # The ends of a history overlap: ten of them count as ln 10 tests, as simulated.
     p = _p_of_difference(effect, at - begin, n - at, noise, n) * max(1.0, math.log(most))
+    p = max(p, _chance(values[begin:at], values[at:], noise.sd))
     if p >= CANDIDATE_P:
         return None
     wary = _wary(noise, n)
@@ -184,6 +187,36 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
     return cuts
 
 
+def _is_wild(values: Array, quiet: Array, cuts: Sequence[int], at: int) -> bool:
+    """Whether wild points make a cut: most of the step is clipped ones, or they come in such a row
+    by chance.
+    """
+    noise, edges = noise_about(quiet, cuts), [0, *cuts, len(values)]
+    n = edges.index(at, 1)
+    sides = [slice(edges[n - 1], at), slice(at, edges[n + 1])]
+    kept = [quiet[side][np.abs(values[side] - quiet[side]) < _OFF * noise.sd] for side in sides]
+    if min(map(len, kept)) < STEP_FEWEST:
+        return True
+    effect = float(kept[1].mean() - kept[0].mean())
+    p = _p_of_difference(effect, len(kept[0]), len(kept[1]), noise, len(values))
+    chance = _chance(values[sides[0]], values[sides[1]], noise.sd) * (edges[n + 1] - edges[n - 1])
+    return max(p * 3.0 * math.log(len(values)), chance) >= STEP_P
+
+
+def _chance(before: Array, after: Array, sd: float) -> float:
+    """Return P that the points of the shorter stretch are as far off in a row as single points of
+    the other, or of its part next to them, are. Two points that differ are not one level.
+    """
+    few, many = (after, before) if len(after) <= len(before) else (before, after)
+    if len(few) < STEP_FEWEST_INSIDE and np.ptp(few) > _OFF * sd:
+        return 1.0
+    effect = few.mean() - np.median(many)
+    away = (many - np.median(many)) * np.sign(effect)
+    visits = away > max(_OFF * sd, abs(effect) / 2.0)
+    near = visits[-_LAST:] if few is after else visits[:_LAST]
+    return float(max(visits.mean(), near.mean()) ** len(few))
+
+
 def _apart(cuts: Iterable[int]) -> list[int]:
     """Return cuts in order without those that moved next to another one."""
     apart: list[int] = []
@@ -237,7 +270,7 @@ def _p_of_difference(
     """
     sizes, p = np.array([before, after]), 0.0
     for error, weight in _ERRORS:
-        alike = min(max(noise.alike + error / math.sqrt(points), 0.0), _MOST_ALIKE)
+        alike = min(max(noise.alike + error / math.sqrt(points), 0.0), MOST_ALIKE)
         variance = float(_of_mean(sizes, replace(noise, alike=alike)).sum())
         t = effect / (noise.sd * math.sqrt(variance))
         p += weight * 2.0 * float(stdtr(noise.df, -abs(t)))
@@ -285,7 +318,7 @@ def _anywhere(
 def _wary(noise: StepNoise, points: int) -> StepNoise:
     """Return the noise with the largest likely autocorrelation, which is known to +-1/sqrt(n): an
     interval that ignores this is too narrow."""
-    return replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(points), _MOST_ALIKE))
+    return replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(points), MOST_ALIKE))
 
 
 def likely(log_likelihood: Array) -> Places:
@@ -368,7 +401,7 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
     one += (1.0 + 3.0 * one) * fitted / n
     two += (1.0 + 3.0 * max(one, 0.0)) * fitted / n
     slow = math.sqrt(two) if two > 1.0 / math.sqrt(n) else 0.0
-    alike = min(max(one, slow, 0.0), _MOST_ALIKE)
+    alike = min(max(one, slow, 0.0), MOST_ALIKE)
     df = HISTORY_EFFICIENCY * n * (1.0 - alike) / (1.0 + alike) - pieces
     return StepNoise(sd=sd * math.sqrt(n / max(n - pieces, 1)), alike=alike, df=max(df, 3.0))
 
