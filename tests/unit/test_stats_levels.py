@@ -479,3 +479,43 @@ def test_any_numbers_give_a_stated_verdict_and_the_order_of_listing_is_irrelevan
         assert row.change_pct == pytest.approx(
             100 * (row.head.mean - row.base.mean) / abs(row.base.mean)
         )
+
+
+def slow_runs(seed: int, share: float, boots: int = 10, runs: int = 10) -> list[BootRuns]:
+    """Boots of which `share` of the runs take a path of half the speed."""
+    rng = np.random.default_rng(seed)
+    return [
+        BootRuns(
+            k=k,
+            values=tuple(
+                float(100.0 * rng.normal(1.0, 0.006) * (0.5 if rng.random() < share else 1.0))
+                for _ in range(runs)
+            ),
+        )
+        for k in range(boots)
+    ]
+
+
+@pytest.mark.parametrize(("share", "nulls"), [(0.15, 2), (0.05, 5), (0.02, 25)])
+def test_a_slow_path_of_one_kernel_is_no_outlier(share: float, nulls: int) -> None:
+    rows = [compare(slow_runs(n, 0.0), slow_runs(n + 1000, share), HIGHER) for n in range(60)]
+    assert sum(row.verdict == "same" for row in rows) <= nulls
+    held = [row for row in rows if row.interval_pct and row.interval_pct[0] <= -50.0 * share]
+    assert len(held) >= 0.8 * len(rows)
+    if share == 0.15:
+        said = [row for row in rows if "a path that 1 run in" in (row.reason or "")]
+        assert len(said) >= 0.8 * len(rows)
+        assert sum(row.verdict == "worse" for row in rows) >= len(rows) / 3
+
+
+def test_a_slow_path_of_both_kernels_is_left_out() -> None:
+    rows = [compare(slow_runs(n, 0.05), slow_runs(n + 1000, 0.05), HIGHER) for n in range(60)]
+    assert sum(row.verdict == "same" for row in rows) >= 55
+
+
+def test_slow_runs_of_one_boot_are_no_path_of_its_kernel() -> None:
+    base, head = slow_runs(1, 0.0), slow_runs(2, 0.0)
+    head[3] = replace(head[3], values=(*(v / 2 for v in head[3].values[:8]), 100.0, 100.2))
+    row = compare(base, head, HIGHER)
+    assert "a path that" not in (row.reason or "")
+    assert row.verdict != "worse"

@@ -40,6 +40,9 @@ WILD_ALPHA: Final = 0.01
 # P that a wild value must also reach among the values of its own side alone. Larger: a noisier side
 # has wild values; smaller: wild boots among few stay in the mean.
 WILD_OWN_P: Final = 0.1
+# P that equal kernels have wild runs so unevenly. Larger: a disturbance that hit one side counts as
+# its kernel's; smaller: a path that few runs of a kernel take is left out of its level.
+SLOW_PATH_P: Final = 0.01
 # Share of values that may be wild, and that the trimmed mean leaves out at each end. Larger: a
 # second mode is called an outlier.
 WILD_SHARE: Final = 0.2

@@ -199,17 +199,20 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
         spread.half(rule.alpha) + rounding,
         spread.half(rule.interval_alpha) + rounding,
     )
+    # Outliers that only one side has may belong to its kernel, and be twice as many.
+    low, high = (
+        d - shown + min(2.0 * measured.aside, 0.0),
+        d + shown + max(2.0 * measured.aside, 0.0),
+    )
     row = replace(
         row,
-        interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
+        interval_pct=_interval(scale.pct(low, base), scale.pct(high, base)),
         stderr=scale.slope(d) * spread.governing.sd,
         df=spread.governing.df,
         p=_finite(spread.p(math.copysign(max(abs(d) - rounding, 0.0), d))),
         layout=_layout(spread.governing, rule),
         margin_pct=_finite(scale.margin(abs(d) + half)),
-        points=Points(
-            change=_points(row), interval=_interval(100.0 * (d - shown), 100.0 * (d + shown))
-        )
+        points=Points(change=_points(row), interval=_interval(100.0 * low, 100.0 * high))
         if rule.points
         else None,
         reason=_join(
@@ -223,6 +226,16 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
     if abs(d) > half and abs(d) >= least:
         row = replace(row, verdict=_direction(d, rule))
         return row if pairs or rule.unimodal else _unless_modes(row, measured, rule, spread, d)
+    aside = abs(measured.aside)
+    if abs(d) + half <= least < abs(d) + half + aside:
+        return replace(
+            row,
+            reason=_join(
+                row.reason,
+                f"only one side has them, and with them the change is"
+                f" {_amount(scale.margin(abs(d + measured.aside)), rule, '.2g')}",
+            ),
+        )
     if abs(d) + half <= least:
         return replace(
             row,

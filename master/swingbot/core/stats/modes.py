@@ -91,10 +91,10 @@ def mixture_p(base: Sequence[float], head: Sequence[float]) -> float | None:
     mixed = any(0 < up < len(side) for up, side in zip(upper, (base, head), strict=True))
     if not mixed or gap < MODE_GAP * spread:
         return None
-    return _fisher_p(upper, [len(base), len(head)])
+    return fisher_p(upper, [len(base), len(head)])
 
 
-def _fisher_p(upper: Sequence[int], sizes: Sequence[int]) -> float:
+def fisher_p(upper: Sequence[int], sizes: Sequence[int]) -> float:
     """Two-sided P for `upper` out of `sizes`: the sum over all tables that are at most as
     likely.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swingbot.core.model.comparison_row import Side
+from swingbot.core.stats.modes import fisher_p
 from swingbot.core.stats.moments import mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
-from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
+from swingbot.core.thresholds import FEWEST_WITH_WILD, SLOW_PATH_P, WILD_OWN_P
 from swingbot_jobs import limits
 
 
@@ -50,6 +51,8 @@ class Levels:
     scale: Scale
     level: str | None
     note: str | None
+    # effect of outliers that only one side has, and that its level leaves out; on the scale, signed
+    aside: float
 
     @property
     def at(self) -> tuple[float, float]:
@@ -151,6 +154,9 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
     runs = _harmonic([b.runs for side in drawn.sides for b in side])
     scale = scale_for(means[0], means[1], rule, runs)
     wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
+    slow_path = _slow_path(wild_runs, drawn, scale)
+    if slow_path is not None:
+        wild_runs, rule = [], replace(rule, robust=False)
     one = median if wild_runs else mean
     units = [
         [mean([one(b.values) for b in unit]) for unit in side] for side in (drawn.base, drawn.head)
@@ -171,7 +177,11 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
         _side(boots, [one(b.values) for b in boots], mean([side[i] for i in keep]))
         for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
     )
+    outside = [*((g >= len(drawn.sides[0])) for g, _ in wild_runs), *(s for s, _ in wild_units)]
+    plain = [mean([scale.of(v) for v in side]) for side in means]
+    robust = [scale.of(side.mean) for side in sides if side.mean is not None]
     return Levels(
+        aside=(plain[1] - plain[0]) - (robust[1] - robust[0]) if len(set(outside)) == 1 else 0.0,
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
         runs=None if wild_runs or wild_units else _of_runs(drawn, scale, runs),
@@ -181,7 +191,7 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
         scale=scale,
         level=_name(bool(wild_runs), kept, units, bool(wild_units), drawn.pairs),
         note="; ".join(
-            filter(None, (_describe_outliers(wild_runs, wild_units, drawn), second_mode))
+            filter(None, (slow_path, _describe_outliers(wild_runs, wild_units, drawn), second_mode))
         )
         or None,
     )
@@ -201,6 +211,47 @@ def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, in
         habit = [median([g[i] for g in off]) for i in range(len(groups[0]))]
         groups = [[v - h for v, h in zip(g, habit, strict=True)] for g in groups]
     return _wild_on_both_counts(groups, len(drawn.sides[0]), rule, scale)
+
+
+def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits, scale: Scale) -> str | None:
+    """Describe outlying runs that lie on one side beyond chance; None if they do not.
+
+    They belong to that kernel, so that they count. Runs of a boot are not independent: chance must
+    explain neither the runs nor the boots that have one (Fisher's exact test).
+    """
+    sides, first = drawn.sides, len(drawn.sides[0])
+    runs = [[(g, i) for g, i in wild_runs if (g < first) == (side == 0)] for side in (0, 1)]
+    boots = [len({g for g, _ in side}) for side in runs]
+    sizes = [sum(len(boot.values) for boot in side) for side in sides]
+    found = list(map(len, runs))
+    if max(fisher_p(found, sizes), fisher_p(boots, list(map(len, sides)))) >= SLOW_PATH_P:
+        return None
+    more = 0 if found[0] * sizes[1] > found[1] * sizes[0] else 1
+    values = [(g, boot.values) for g, boot in enumerate((*sides[0], *sides[1]))]
+    off = {*runs[0], *runs[1]}
+    far = [values[g][1][i] for g, i in runs[more]]
+    usual = [
+        [
+            v
+            for g, vs in values
+            if (g < first) == (side == 0)
+            for i, v in enumerate(vs)
+            if (g, i) not in off
+        ]
+        for side in (0, 1)
+    ]
+    if not (usual[0] and usual[1]):
+        return None
+    apart = scale.pct(scale.of(median(far)) - scale.of(median(usual[more])), median(usual[more]))
+    rest = scale.pct(scale.of(mean(usual[1])) - scale.of(mean(usual[0])), mean(usual[0]))
+    names = ("base", "head")
+    return (
+        f"{found[more]} of {sizes[more]} runs of {names[more]} are"
+        f" {'far off' if apart is None else f'about {apart:+.0f} % off'} the others, and"
+        f" {found[1 - more]} of {sizes[1 - more]} of {names[1 - more]}: a path that 1 run in"
+        f" {sizes[more] / found[more]:.0f} takes, which counts"
+        + ("" if rest is None else f"; the other runs change by {rest:+.2g} %")
+    )
 
 
 def _wild_on_both_counts(
