@@ -30,6 +30,9 @@ BUILD_FILES: Final = 1_000_000
 BUILD_DEPTH: Final = 64
 # Bytes of the source; all files of Linux 6.18 together are 1.6 GB.
 SOURCE_BYTES: Final = 8 << 30
+# Bytes of memory, and of a file, of git with a source; a whole kernel history needs half.
+GIT_BYTES: Final = 4 << 30
+GIT_FILE_BYTES: Final = 20 << 30
 # Bytes of a bzImage.
 BZIMAGE_BYTES: Final = 512 << 20
 # Bytes of System.map.

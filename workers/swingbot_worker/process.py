@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from swingbot_jobs.process_limits import ProcessLimits
 from swingbot_worker import InfraError, limits
 
 # Seconds between SIGTERM and SIGKILL, in which make removes half-written targets and git its lock
@@ -89,11 +90,14 @@ def output(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
+    within: ProcessLimits | None = None,
 ) -> Output:
     """Run a command with short output and return that output.
 
     It includes stderr, and invalid UTF-8 is replaced.
     """
+    if within is not None:
+        argv = within.around([str(part) for part in argv], timeout)
     with tempfile.TemporaryFile() as sink:
         done = _run(argv, sink, timeout, Start(cwd=cwd, env=env, stdin=stdin), None, 1.0)
         sink.seek(0)

@@ -19,7 +19,6 @@ from typing import Final
 
 from swingbot.adapters import limits, process
 from swingbot.adapters.git_series import apply_series, check_touched
-from swingbot.adapters.process import ProcessLimits
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
@@ -29,6 +28,7 @@ from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
+from swingbot_jobs.process_limits import ProcessLimits
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PREFIX = re.compile(r"[0-9a-f]{4,40}")

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from swingbot.adapters import limits, process
-from swingbot.adapters.process import ProcessLimits
 from swingbot.core.patchset.model import SeriesPatch, commit_message
 from swingbot.core.patchset.touched import touched_files
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError
+from swingbot_jobs.process_limits import ProcessLimits
 
 _APPLY: Final = ("apply", "--cached", "--whitespace=nowarn")
 _MODES: Final = ("100644", "100755", "120000")

@@ -34,8 +34,6 @@ PATCHING_BYTES: Final = 1 << 30
 FETCHING_BYTES: Final = 4 << 30
 # Bytes of a file or an output of git.
 GIT_FILE_BYTES: Final = 256 << 20
-# Processes of the user for which one of these starts another.
-USER_PROCESSES: Final = 8192
 # Seconds of git with a patch, and with a series.
 PATCH_SECONDS: Final = 30.0
 SERIES_SECONDS: Final = 300.0

@@ -19,6 +19,7 @@ from swingbot.core.mail.posting import is_posting
 from swingbot.core.patchset.mailbox import RawMail, raw_mail
 from swingbot.core.patchset.mime import header_text
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
+from swingbot_jobs.process_limits import ProcessLimits
 
 
 def find_posted(
@@ -175,5 +176,6 @@ def _git(git_dir: Path, deadline: float, *arguments: str) -> bytes:
         ["git", "--git-dir", str(git_dir), *arguments],
         timeout=max(0.1, deadline - time.monotonic()),
         cwd=Path("/"),
+        within=ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES),
     )
-    return ended.out.encode("utf-8", "surrogateescape") if ended.rc == 0 else b""
+    return ended.raw if ended.rc == 0 else b""

@@ -22,9 +22,10 @@ from swingbot.core.mail.recipients import (
     NoMaintainers,
     read_maintainers,
 )
+from swingbot_jobs.process_limits import ProcessLimits
 
 _SETTING_UP_SECONDS: Final = 60.0  # more, for the walls
-_GIT_MEMORY_KB: Final = 1 << 20
+_GIT: Final = ProcessLimits(memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES)
 _PROCESSES: Final = 32
 _SCRIPT: Final = "scripts/get_maintainer.pl"
 _WANTED: Final = (
@@ -155,21 +156,9 @@ def _take_out(mirror: Path, commit: str, base: str, place: Path, seconds: float)
 
 def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | None:
     """Return the output of git; None if it fails, or if the output exceeds the limit."""
-    argv = _limited(["git", "--git-dir", str(mirror), *arguments], int(seconds) + 1)
-    ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
-    return _read(place.parent / "git-stdout") if ended.rc == 0 else None
-
-
-def _limited(argv: Sequence[str], seconds: int) -> list[str]:
-    """Wrap `argv` in a shell that limits CPU time to `seconds`, memory to 1 GB and each output file
-    to `PATCH_BYTES`; output goes to files beside its directory.
-    """
-    shell = (
-        f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {limits.PATCH_BYTES // 512};"
-        f" ulimit -v {_GIT_MEMORY_KB}"
-    )
-    redirected = 'exec "$@" >../git-stdout 2>../git-stderr </dev/null'
-    return ["sh", "-c", f"{shell}; {redirected}", "sh", *argv]
+    argv = ["git", "--git-dir", str(mirror), *arguments]
+    ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place), within=_GIT)
+    return ended.raw.decode("utf-8", "surrogateescape") if ended.rc == 0 else None
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -179,11 +168,6 @@ def _environment(place: Path) -> dict[str, str]:
         "HOME": str(place),
         "GIT_CONFIG_NOSYSTEM": "1",
     }
-
-
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(limits.PATCH_BYTES + 512).decode("utf-8", "surrogateescape")
 
 
 def _last_line(text: str) -> str:

@@ -6,10 +6,8 @@ host ends such a process before PostgreSQL and the service.
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import resource
 import signal
 import subprocess
 import tempfile
@@ -21,41 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from swingbot.adapters import limits, progress
+from swingbot.adapters import progress
+from swingbot_jobs.process_limits import FIRST_OUT_OF_MEMORY, ProcessLimits
 
 ENDING_SECONDS = 30.0  # for the end of a killed process group
 _STOP_SECONDS: Final = 0.2
 _ERROR_BYTES: Final = 64 << 10
 _NO_MEMORY: Final = re.compile("out of memory|cannot allocate memory", re.IGNORECASE)
-_FIRST_OUT_OF_MEMORY: Final = ("choom", "-n", "1000", "--")
 
 _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
 
 
 class Stopped(Exception):
     """Nobody waits for the result of the process any more, so it was ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessLimits:
-    """Limits of a process and of each that it starts: private memory, and each file that it writes,
-    its output included. Its processor time is limited by its time-out.
-    """
-
-    memory_bytes: int
-    file_bytes: int
-
-    def around(self, argv: Sequence[str], seconds: float) -> list[str]:
-        """Return the command line that runs `argv` within these limits."""
-        limited = {
-            "data": self.memory_bytes,
-            "fsize": self.file_bytes,
-            "cpu": math.ceil(seconds) + 1,
-            "nproc": _at_most(limits.USER_PROCESSES, resource.RLIMIT_NPROC),
-            "core": 0,
-        }
-        options = (f"--{name}={most}" for name, most in limited.items())
-        return ["prlimit", *options, *_FIRST_OUT_OF_MEMORY, *argv]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +66,7 @@ class Child:
 
     def __init__(self, argv: Sequence[str], *, stdin: int, env: Mapping[str, str]) -> None:
         self._popen = subprocess.Popen(
-            [*_FIRST_OUT_OF_MEMORY, *argv],
+            [*FIRST_OUT_OF_MEMORY, *argv],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             cwd="/",
@@ -184,8 +160,3 @@ def _timed_out(child: subprocess.Popen[bytes], stdin: bytes, timeout: float) -> 
 def _read(file: IO[bytes], most: int = -1) -> bytes:
     file.seek(0)
     return file.read(most)
-
-
-def _at_most(most: int, what: int) -> int:
-    hard = resource.getrlimit(what)[1]
-    return most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.borrowed_repository import NotARepository, borrow, borrowed
-from swingbot_worker import InfraError, process
+from swingbot_jobs.process_limits import ProcessLimits
+from swingbot_worker import InfraError, limits, process
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
 GIT_SECONDS = 120.0
 FETCH_SECONDS = 1800.0
+GIT_LIMITS = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES)
 # git's environment, so that it does not depend on the settings of host or user.
 GIT_ENVIRONMENT = {
     **ENVIRONMENT,
@@ -116,7 +118,10 @@ def _kept(cache: Path, name: str) -> Path:
 def _git(git_dir: Path, *arguments: str) -> process.Output:
     """Return git's answer, whose status tells about the commit. Raises InfraError without one."""
     answer = process.output(
-        ["git", f"--git-dir={git_dir}", *arguments], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT
+        ["git", f"--git-dir={git_dir}", *arguments],
+        timeout=GIT_SECONDS,
+        env=GIT_ENVIRONMENT,
+        within=GIT_LIMITS,
     )
     if answer.rc < 0:
         why = f"took longer than {GIT_SECONDS:.0f} s" if answer.timed_out else "was killed"
@@ -180,6 +185,7 @@ def _resolve_remote(repo: str, name: str) -> str:
         timeout=GIT_SECONDS,
         cwd=Path("/"),  # the working directory may be somebody's repository, with a configuration
         env=_remote_environment(),
+        within=GIT_LIMITS,
     )
     lines = [line for line in answer.text.splitlines() if re.match(r"[0-9a-f]{40}\t", line)]
     if answer.rc != 0 or not lines:
@@ -201,6 +207,7 @@ def _fetched(repo: str, commit: str, cache: Path) -> Path:
                     ["git", "init", "-q", "--bare", str(git_dir)],
                     timeout=GIT_SECONDS,
                     env=GIT_ENVIRONMENT,
+                    within=GIT_LIMITS,
                 ),
                 f"cannot create {git_dir}",
             )
@@ -215,12 +222,17 @@ def _fetch(git_dir: Path, repo: str, commit: str) -> None:
     # transfers the whole tree again, 290 MB instead of a few kB.
     named = f"+{commit}:refs/fetched/{commit}"
     only_it = process.output(
-        [*fetch, "--depth=1", "--", repo, named], timeout=FETCH_SECONDS, env=_remote_environment()
+        [*fetch, "--depth=1", "--", repo, named],
+        timeout=FETCH_SECONDS,
+        env=_remote_environment(),
+        within=GIT_LIMITS,
     )
     if only_it.rc != 0:  # some servers send only branch tips
         all_branches = [*fetch, "--", repo, "+refs/heads/*:refs/fetched/*"]
         _must(
-            process.output(all_branches, timeout=FETCH_SECONDS, env=_remote_environment()),
+            process.output(
+                all_branches, timeout=FETCH_SECONDS, env=_remote_environment(), within=GIT_LIMITS
+            ),
             f"cannot fetch from {repo}",
         )
 

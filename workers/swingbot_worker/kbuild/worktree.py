@@ -26,7 +26,7 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import tree_objects
-from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, KernelSource
+from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, GIT_LIMITS, KernelSource
 from swingbot_worker.order import NO_TREE
 from swingbot_worker.walls import disk, sandbox
 from swingbot_worker.walls.sandbox import Sandbox
@@ -105,7 +105,11 @@ class WorkTree:
         )
         where = ["git", f"--git-dir={self.root / 'git'}", f"--work-tree={self.source}", *settings]
         answer = process.output(
-            [*where, *arguments], timeout=SWITCH_SECONDS, cwd=self.source, env=GIT_ENVIRONMENT
+            [*where, *arguments],
+            timeout=SWITCH_SECONDS,
+            cwd=self.source,
+            env=GIT_ENVIRONMENT,
+            within=GIT_LIMITS,
         )
         if answer.rc not in allowed:
             why = "it took too long" if answer.timed_out else answer.text.strip()[-300:]

@@ -1,0 +1,42 @@
+"""Limits of a process that works on what a stranger sent; shared by master and workers."""
+
+from __future__ import annotations
+
+import math
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+# Out of memory, the host ends such a process before its database and the service.
+FIRST_OUT_OF_MEMORY: Final = ("choom", "-n", "1000", "--")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimits:
+    """Limits of a process and of each that it starts: private memory, and each file that it writes,
+    its output included. Its processor time is limited by its time-out.
+
+    `processes` are those of the user with which one of these starts another.
+    """
+
+    memory_bytes: int
+    file_bytes: int
+    processes: int = 8192
+
+    def around(self, argv: Sequence[str], seconds: float) -> list[str]:
+        """Return the command line that runs `argv` within these limits."""
+        limited = {
+            "data": self.memory_bytes,
+            "fsize": self.file_bytes,
+            "cpu": math.ceil(seconds) + 1,
+            "nproc": _at_most(self.processes, resource.RLIMIT_NPROC),
+            "core": 0,
+        }
+        options = (f"--{name}={most}" for name, most in limited.items())
+        return ["prlimit", *options, *FIRST_OUT_OF_MEMORY, *argv]
+
+
+def _at_most(most: int, what: int) -> int:
+    hard = resource.getrlimit(what)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
