@@ -12,15 +12,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from swingbot.core.model.comparison_row import Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.model.noise import NoiseRecord, Spread
 from swingbot.core.model.records import Comparison, JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.costs import FULL_SECONDS
+from swingbot.core.table.layout import Axis
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import Git, RequestError
+from swingbot.service.table.kernels import KernelRequest
 from swingbot.service.table.plan import plan_table, request_table
+from swingbot.service.table.request import TableRequest
 from swingbot.service.tick import tick
 from swingbot_jobs import codec
 from tests.contract.store import world
@@ -403,3 +406,87 @@ def test_pairs_refute_a_spread_that_was_only_the_testbox(brain: MemoryBrain) -> 
     assert (found["answer"], found["pairs"]) == ("reject", 32)
     assert "not those of the kernel" in found["reason"]
     assert brain.store.db.bisections == {}
+
+
+# --- small effects --------------------------------------------------------------------------------
+
+
+def small_change(
+    brain: MemoryBrain, base: str, head: str, boots: int = 3, **more: Any
+) -> ComparisonRow:
+    """The row of `head` against `base`, of which it has 99.7 % of the speed."""
+    number = request_table(brain.lab, comparing(base, head, boots=boots, **more)).number
+    brain.run()
+    (row,) = brain.headlines(number)
+    assert row.change_pct == pytest.approx(-0.3, abs=0.01)
+    return row
+
+
+def measure_layouts(brain: MemoryBrain, commit: str) -> None:
+    """A table of one kernel in five layouts."""
+    axis = Axis(name="layout", values=tuple((f"layout{n}", str(n)) for n in range(5)))
+    kernels = KernelRequest(base=commit, rows=[])
+    request_table(brain.lab, TableRequest(kernels=kernels, tree="fake", axes=[axis], boots=3))
+    brain.run()
+    images = {boot.image for boot in brain.store.db.boots.values()}
+    assert len(images) >= 5
+
+
+def test_a_change_below_the_minimum_of_the_program_is_claimed_once_layouts_are_measured(
+    brain: MemoryBrain,
+) -> None:
+    brain.fake.origin = "measured"
+    base = brain.base
+    (head,) = brain.commit(FakeCommit(speed=99.7))
+    brain.watch(base)
+    brain.run()
+    assert small_change(brain, base, head).verdict == "same"
+    before = small_change(brain, base, head, min_effect_pct=0.2)
+    assert (before.verdict, before.min_effect_pct) == ("unclear", 0.2)
+    assert before.layout is not None and before.layout.assumed
+    assert "its layout spread is assumed" in (before.reason or "")
+
+    request = comparing(base, head, boots=3, min_effect_pct=0.2)
+    (planned,) = plan_table(brain.lab, request).cost.resolves
+    assert (planned.wanted_pct, planned.needs, planned.layout_assumed) == (0.2, None, True)
+    assert "0.2 % is out of reach here; the spread between layouts is assumed" in planned.sentence
+
+    measure_layouts(brain, base)
+    (planned,) = plan_table(brain.lab, request).cost.resolves
+    assert planned.needs is not None and not planned.layout_assumed
+    assert planned.needs_boots == 2 * planned.needs
+    after = small_change(brain, base, head, min_effect_pct=0.21)
+    assert (after.verdict, after.min_effect_pct) == ("worse", 0.21)
+    assert after.layout is not None and after.layout.df is not None
+    low, high = after.interval_pct or (0.0, 0.0)
+    assert low < -0.3 < high and high - low < 0.15
+    assert small_change(brain, base, head, boots=4).verdict == "same"
+
+
+def test_a_tree_states_the_smallest_change_of_interest_for_all_that_it_measures(
+    brain: MemoryBrain,
+) -> None:
+    brain.fake.origin = "measured"
+    base = brain.base
+    brain.watch(base, min_effect_pct=0.2)
+    measure_layouts(brain, base)
+    (head,) = brain.commit(FakeCommit(speed=99.7))
+    brain.poll()
+    brain.run()
+    assert small_change(brain, base, head, boots=4).verdict == "worse"
+    (swing,) = brain.swings
+    assert (evidence(brain)["answer"], swing.source) == ("accept", "base")
+    assert brain.bisection().terms.min_effect_pct == 0.2
+    own = small_change(brain, base, head, min_effect_pct=0.5)  # the request's goes before it
+    assert (own.verdict, own.min_effect_pct) == ("same", 0.5)
+
+
+@pytest.mark.parametrize("pct", [0.0, -1.0, math.nan, math.inf, 101.0])
+def test_a_minimum_effect_that_is_no_percentage_is_refused(brain: MemoryBrain, pct: float) -> None:
+    base = brain.base
+    (head,) = brain.commit(FakeCommit(speed=90))
+    with pytest.raises(RequestError, match="must be 0.01 to 100 percent"):
+        brain.watch(base, min_effect_pct=pct)
+    brain.watch(base)
+    with pytest.raises(RequestError, match="must be 0.01 to 100 percent"):
+        plan_table(brain.lab, comparing(base, head, min_effect_pct=pct))

@@ -501,3 +501,35 @@ def test_nine_kernels_on_two_testboxes_survive_a_kill_in_the_middle(desk: Desk) 
     assert (
         desk.brain.count("boot") - desk.brain.count("(SELECT DISTINCT order_id FROM boot) b") == 0
     )
+
+
+def test_the_command_line_says_what_it_takes_to_resolve_a_small_change(desk: Desk) -> None:
+    desk.brain.fake.origin = "measured"
+    base, head = desk.commits[0], desk.commits[1]
+    words = ("compare", base, head, "--tree", "fake", "--boots", "2", "--min-effect", "0.05")
+    layouts = [word for n in range(5) for word in ("--layout", str(n))]
+    table = desk.json("experiment", base, "--boots", "4", *layouts)
+    assert [row["layout"] for row in table["plan"]["rows"]] == [0, 1, 2, 3, 4]
+    assert [arm["name"] for arm in table["arms"]] == [f"layout{n}" for n in range(5)]
+    desk.brain.run()
+    same = desk.json("show", table["id"])
+    assert {row["verdict"] for row in same["rows"] if row["metric"] == METRIC} == {"same"}
+    images = {arm["variant"]["image_sha256"] for arm in same["arms"]}
+    assert len(images) == 5
+
+    plan = desk.json(*words, "--dry-run")
+    (effect,) = plan["cost"]["resolves"]
+    assert (effect["wanted_pct"], effect["layout_assumed"]) == (0.05, False)
+    assert effect["needs"] > 2 and effect["needs_boots"] == 2 * effect["needs"]
+    (part,) = plan["cost"]["testboxes"]
+    assert effect["needs_seconds"] == effect["needs_boots"] * part["boot_seconds"]
+    said = " ".join(desk.run(*words, "--dry-run").output.split())
+    assert f"0.05 % needs {effect['needs']}: {effect['needs_boots']} boots in all, about" in said
+
+    asked = desk.json(*words)
+    assert asked["min_effect_pct"] == 0.05
+    desk.brain.run()
+    (row,) = (r for r in desk.json("show", asked["id"])["rows"] if r["metric"] == METRIC)
+    assert (row["min_effect_pct"], row["verdict"]) == (0.05, "worse")
+    assert row["layout"]["df"] >= 3 and row["layout"]["sd_pct"] < 0.1
+    assert "assumed" not in desk.run("show", asked["id"]).output

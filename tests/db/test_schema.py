@@ -54,6 +54,7 @@ def filled(conn: sa.Connection) -> sa.Connection:
         ("UPDATE build_forecast SET seconds = -1", "build_forecast_seconds_check"),
         ("UPDATE comparison SET kind = 'perhaps'", "comparison_kind_check"),
         ("UPDATE comparison SET looks_stated = 0", "comparison_looks_stated_check"),
+        ("UPDATE comparison SET min_effect_pct = 0", "comparison_min_effect_pct_check"),
         ("UPDATE comparison SET purpose = 'Gate 2'", "comparison_purpose_is_a_word"),
         ("UPDATE lease SET holder = 'lab1', until = NULL", "lease_holder_is_dated"),
         ("INSERT INTO mail_switch DEFAULT VALUES", "mail_switch_pkey"),
@@ -64,6 +65,7 @@ def filled(conn: sa.Connection) -> sa.Connection:
         ("UPDATE swing SET state = 'perhaps'", "swing_state_check"),
         ("UPDATE swing SET source = 'creep'", "swing_creep_has_anchor"),
         ("UPDATE swing SET source = 'rumour'", "swing_source_check"),
+        ("UPDATE tree SET min_effect_pct = -1", "tree_min_effect_pct_check"),
         ("UPDATE variant SET commit = repeat('a', 40)", "variant_once_a_level"),
     ],
 )

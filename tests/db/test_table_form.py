@@ -121,6 +121,20 @@ def test_form_and_command_line_show_the_same_plan_and_cost(
     assert web["cost"]["boots"] == 6 and web["cost"]["resolves"]
 
 
+def test_the_smallest_change_of_interest_is_asked_for_in_the_form_and_in_json(
+    serve: Serve,
+) -> None:
+    site = serve()
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    first = site.json(ada, min_effect=0.5).json()["id"]
+    assert site.json(ada, min_effect=0.5).json()["id"] == first
+    assert site.json(ada).json()["id"] != first
+    assert site.web.client.get(f"/comparison/{first}.json").json()["min_effect_pct"] == 0.5
+    assert (
+        "<th>minimum effect</th><td>0.5 %</td>" in site.web.client.get(f"/comparison/{first}").text
+    )
+
+
 def test_both_doors_lead_to_one_table(serve: Serve) -> None:
     site = serve()
     ada = site.web.token("Ada", Role.SUBMITTER)
@@ -203,6 +217,9 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"head": "a" * 5000}, "characters"),
         ({"boots": 0}, "boots must be a number from 1 to 1000, not '0'"),
         ({"boots": 10**9}, "from 1 to 1000"),
+        ({"min_effect": 0}, "must be 0.01 to 100 percent, got 0"),
+        ({"min_effect": 101}, "must be 0.01 to 100 percent"),
+        ({"min_effect": "0.5"}, "boots, looks, min_effect numbers"),
         ({"job": "../../etc/passwd"}, "job file '../../etc/passwd' does not exist; use one of"),
         ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
         ({"testbox": "nope"}, "testbox or group 'nope' does not exist; choose from"),
@@ -221,7 +238,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
             "patch 1/2 is missing",
         ),
         ({"patch": 5}, "patch and series strings"),
-        ({"boots": True}, "boots and looks numbers"),
+        ({"boots": True}, "boots, looks, min_effect numbers"),
         ({"set": {"x": 1}}, "Send an object with only these keys"),
         ({"tree": {"a": 1}}, "must be strings"),
     ],
@@ -251,7 +268,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
         ({"range": "base..tip", "boots": 1001}, "from 1 to 1000"),
         ({"range": "base..tip", "looks": 0}, "from 1 to 20, not '0'"),
         ({"range": "base..tip", "looks": 21}, "from 1 to 20"),
-        ({"range": "base..tip", "looks": "x"}, "boots and looks numbers"),
+        ({"range": "base..tip", "looks": "x"}, "boots, looks, min_effect numbers"),
         ({"range": "base..tip", "against": "left"}, "there is no row 'left' to compare with"),
         ({"base": "base", "series": "no patch"}, "no diff"),
         ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
@@ -525,7 +542,7 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
     page = client.get(door).text
     assert "0 of your 5 requests" in page and "vm-hackbench.yaml" in page and "<option>fake" in page
     fields = {**hidden(page, door), "tree": "fake", "base": "base", **kernels}
-    fields |= {"boots": "2", "act": "foresee"}
+    fields |= {"boots": "2", "min_effect": "0.5", "act": "foresee"}
     mbox = site.mailbox().replace("Subject: [PATCH 2/2] ", f"Subject: [PATCH 2/2] {HOSTILE} ")
     first = client.post(door, data=fields, files={file: ("x.mbox", mbox.encode())})
     assert first.status_code == 200 and queued(site) == 0, first.text
@@ -539,6 +556,7 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
     assert asked.status_code == 303, asked.text
     where = asked.headers["location"]
     assert re.fullmatch(address, where) and where in client.get(door).text
+    assert client.get(f"{where}.json").json()["min_effect_pct"] == 0.5
     table = client.get(where).text
     assert "<script" not in table and "&lt;script&gt;" in table and "untrusted" in table
     assert arms_of(site, where.rpartition("/")[2])[-1].origin == "patch"
@@ -547,6 +565,7 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
         assert post({**data, "act": "ask"}).status_code == 403
     unsigned = client.post(door, json={"tree": "fake", "range": "base..tip"})
     assert unsigned.status_code == 403, "JSON is for bearers"
+    assert "must be a number of percent, such as 0.5" in post({**fields, "min_effect": "x"}).text
     wrong = post({**fields, "base": "<b>nosuch"})
     assert wrong.status_code == 400 and "Nothing was queued" in wrong.text
     assert "<b>nosuch" not in wrong.text and queued(site) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -52,6 +53,17 @@ def test_a_path_of_this_host_is_trusted_as_before(brain: Brain) -> None:
     assert done.exit_code == 0, done.output
     with brain.engine.connect() as conn:
         assert conn.execute(sa.text("SELECT trust FROM tree")).scalar_one() == "trusted"
+
+
+def test_a_tree_states_the_smallest_change_of_interest_once(brain: Brain) -> None:
+    words = ("here", str(brain.repo), *REST[:3], "main", *REST[4:], "--json")
+    assert "must be 0.01 to 100 percent" in add(brain, *words, "--min-effect", "0").output
+    done = add(brain, *words, "--min-effect", "0.5")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["min_effect_pct"] == 0.5
+    assert add(brain, *words, "--min-effect", "0.5").exit_code == 0
+    other = add(brain, *words, "--min-effect", "1")
+    assert other.exit_code == 2 and "different min_effect_pct" in other.output
 
 
 def test_a_tree_that_exists_keeps_its_level(brain: Brain) -> None:

@@ -44,7 +44,7 @@ class FakeCommit:
     on."""
 
     kind: Kind = "code"
-    speed: int | None = None
+    speed: float | None = None
     title: str | None = None
 
 
@@ -53,7 +53,7 @@ class _State:
     """Everything that differs between two commits."""
 
     number: int = 0
-    speed: int = START_SPEED
+    speed: float = START_SPEED
     code: int = 0
     comment: int = 0
     header: int = 0
@@ -118,11 +118,11 @@ def add_commits(path: Path, commits: Sequence[FakeCommit]) -> list[str]:
     return ids
 
 
-def speed_of(image: bytes) -> int:
+def speed_of(image: bytes) -> float:
     """The speed that a simulated testbox measures on this image."""
-    found = re.search(rb"\nspeed=(\d+)\n", image)
+    found = re.search(rb"\nspeed=([\d.]+)\n", image)
     assert found, "not a fakelinux image"
-    return int(found[1])
+    return float(found[1])
 
 
 def boots(image: bytes) -> bool:

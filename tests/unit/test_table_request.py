@@ -238,6 +238,9 @@ def plan_of_file(world: World, path: Path) -> None:
         ("base: base\nboot: 3\n", ":2: unknown key 'boot'; keys are range, base"),
         ("base: base\nboots: none\n", ":2: boots must be an integer from 1 to 1000"),
         ("base: base\nboots: 1001\n", ":2: boots must be an integer from 1 to 1000"),
+        ("base: base\nmin-effect: low\n", ":2: min-effect must be a number of percent"),
+        ("base: base\nhead: tip\nmin-effect: 0\n", ":3: min-effect: the minimum effect must be"),
+        ("base: base\nlayout: [1, x]\n", ":2: layout x: layouts are numbered from 0"),
         ("base: 6.1\n", ":1: base must be a single string"),
         ("base: base\nbase: tip\n", ":2: base occurs twice"),
         ("head:\n- tip\n- [yes]\n", ":3: head 'True' is not a string"),
@@ -273,10 +276,12 @@ def test_a_file_gives_what_the_command_line_gives(tmp_path: Path) -> None:
     (tmp_path / "slow.patch").write_text("x")
     path = tmp_path / "sweep.yaml"
     path.write_text(
-        "head: [a, b]\nvariant: {slow: slow.patch}\nwith: size,locks\nboots: 3\ntrusted: true\n"
+        "head: [a, b]\nvariant: {slow: slow.patch}\nwith: size,locks\nboots: 3\nmin-effect: 0.5\n"
+        "layout: [0, 3]\ntrusted: true\n"
     )
     words = ["--head", "a", "--head", "b", "--variant", f"slow={tmp_path / 'slow.patch'}"]
-    words += ["--with", "size,locks", "--boots", "3", "--trusted"]
+    words += ["--with", "size,locks", "--boots", "3", "--min-effect", "0.5"]
+    words += ["--layout", "0", "--layout", "3", "--trusted"]
     assert [(one.key, one.text) for one in read_file(path).given] == [
         (one.key, "true" if one.key == "trusted" else one.text) for one in given(*words).given
     ]

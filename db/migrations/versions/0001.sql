@@ -18,6 +18,7 @@ CREATE TABLE tree (
     paths       text[] NOT NULL DEFAULT '{}',                           -- globs; empty: every path matters
     kconfig     text NOT NULL DEFAULT 'vm-x86_64',
     compiler    text NOT NULL DEFAULT 'gcc',
+    min_effect_pct double precision CHECK (min_effect_pct > 0),         -- smallest change of interest in percent; NULL: each program's
     state       text NOT NULL DEFAULT 'watched' CHECK (state IN ('watched', 'removed')),
     problem     text,                                                   -- why the last poll failed, in one sentence; NULL if it succeeded
     polled_at   timestamptz,
@@ -427,6 +428,7 @@ CREATE TABLE comparison (
     against      text[] NOT NULL DEFAULT '{first}'                      -- references of the rows; the first one is that of the table
         CHECK (cardinality(against) >= 1),                              -- above, first, base, pair, or names of rows
     columns      text[] NOT NULL DEFAULT '{}',                          -- additional columns of a table: locks, size, metrics by name
+    min_effect_pct double precision CHECK (min_effect_pct > 0),         -- as its request states it; NULL: that of the tree
     looks        integer NOT NULL DEFAULT 1 CHECK (looks >= 1),         -- number of looks: one more with each extension
     looks_stated integer NOT NULL DEFAULT 1 CHECK (looks_stated >= 1),  -- looks that its request stated (docs/statistics.md, "Judging a table again")
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),

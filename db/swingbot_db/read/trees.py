@@ -21,7 +21,7 @@ from .variants import variants
 
 _TREES = """
 SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig,
-  t.compiler, t.trust, t.state, t.problem, t.polled_at,
+  t.compiler, t.trust, t.min_effect_pct, t.state, t.problem, t.polled_at,
        t.created_at,
        (SELECT coalesce(jsonb_agg(j->>'name'), '[]')
          FROM jsonb_array_elements(t.job_files) j) AS jobs,

@@ -18,6 +18,8 @@ from swingbot_db.store.rows import Rows
 _COMPARISONS: Final = """
 SELECT c.id, kind, tree, against, columns, looks, looks_stated, first_k, purpose, boots, status,
   reason, request_key,
+       COALESCE(c.min_effect_pct, (SELECT t.min_effect_pct FROM tree t WHERE t.id = c.tree))
+         AS min_effect_pct,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
                  FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
        (SELECT jsonb_agg(jsonb_build_object('name', name, 'variant', variant, 'axes', axes,
@@ -35,9 +37,9 @@ class Comparisons(Rows):
         number = self.scalar(
             "INSERT INTO comparison"
             " (kind, tree, change, against, columns, first_k, purpose, boots, looks_stated,"
-            " request_key)"
+            " min_effect_pct, request_key)"
             " VALUES (:kind, :tree, :change, :against, :columns, :first_k, :purpose, :boots,"
-            " :looks, :key)"
+            " :looks, :min_effect, :key)"
             " ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
@@ -48,6 +50,7 @@ class Comparisons(Rows):
             purpose=new.purpose,
             boots=new.boots,
             looks=new.looks_stated,
+            min_effect=new.min_effect_pct,
             key=new.request_key,
         )
         if number is None:

@@ -18,7 +18,7 @@ from swingbot_db.store.rows import Rows, records
 
 _TREE = (
     "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths,"
-    " kconfig, compiler, trust"
+    " kconfig, compiler, trust, min_effect_pct"
 )
 
 
@@ -26,9 +26,9 @@ class Trees(Rows):
     def add(self, tree: Tree) -> Tree:
         number = self.scalar(
             "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths,"
-            " kconfig, compiler, trust)"
+            " kconfig, compiler, trust, min_effect_pct)"
             " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :testboxes, :paths,"
-            " :kconfig, :compiler, :trust) RETURNING id",
+            " :kconfig, :compiler, :trust, :min_effect) RETURNING id",
             name=tree.name,
             url=tree.url,
             branch=tree.branch,
@@ -39,6 +39,7 @@ class Trees(Rows):
             kconfig=tree.kconfig,
             compiler=tree.compiler,
             trust=tree.trust,
+            min_effect=tree.min_effect_pct,
         )
         return dataclasses.replace(tree, id=number)
 

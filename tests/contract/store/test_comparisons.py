@@ -139,6 +139,19 @@ def test_the_looks_that_a_request_states_are_known(store: Store, lab: Lab) -> No
         assert known(tx, a_comparison(tx, lab, looks_stated=3)).looks_stated == 3
 
 
+def test_the_smallest_change_of_interest_is_that_of_the_request_or_of_the_tree(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        assert known(tx, a_comparison(tx, lab)).min_effect_pct is None
+        assert known(tx, a_comparison(tx, lab, min_effect_pct=0.5)).min_effect_pct == 0.5
+        tree = tx.trees.add(replace(lab.tree, name="mm", min_effect_pct=0.3))
+        assert (tx.trees.get(tree.id).min_effect_pct, lab.tree.min_effect_pct) == (0.3, None)
+        own = replace(lab, tree=tree)
+        assert known(tx, a_comparison(tx, own)).min_effect_pct == 0.3
+        assert known(tx, a_comparison(tx, own, min_effect_pct=0.5)).min_effect_pct == 0.5
+
+
 def test_a_row_that_made_a_swing_is_not_withdrawn(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_tip(tx, lab)

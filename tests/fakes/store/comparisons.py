@@ -34,6 +34,7 @@ class Comparisons(Noun):
             purpose=new.purpose,
             boots=new.boots,
             looks_stated=new.looks_stated,
+            min_effect_pct=new.min_effect_pct or self.db.trees[new.tree].tree.min_effect_pct,
             status="waiting",
             parts=tuple(sorted(set(new.parts))),
             request_key=new.request_key,

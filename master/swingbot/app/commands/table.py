@@ -25,6 +25,7 @@ from swingbot.app.commands.requests import (
 )
 from swingbot.app.commands.table_kernels import kernels_of, rows_of
 from swingbot.app.commands.table_options import OPTIONS, Given, Options, in_order, read_file
+from swingbot.core.limits import LAYOUTS
 from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
@@ -36,15 +37,15 @@ from swingbot_jobs.terminal import say_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-AXES: Final = ("compiler", "fragment", "cmdline", "sysctl")
+AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
 _SHOWN: Final = 12  # rows of a plan listed at most
 _HELP: Final = """
 
     Rows are the commits given, or those of A..B; then, in the order given, --head, named --variant
-    rows and the patches of --series. Compilers, fragments, command lines and sysctls multiply the
-    rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree. The command
-    prints the plan and its cost first; on a terminal it asks for confirmation before it queues
-    anything.
+    rows and the patches of --series. Compilers, fragments, layouts, command lines and sysctls
+    multiply the rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree.
+    The command prints the plan and its cost first; on a terminal it asks for confirmation before it
+    queues anything.
 """
 
 
@@ -61,7 +62,9 @@ def _options(*keys: str) -> Callable[[F], F]:
     def add(command: F) -> F:
         for key in reversed(keys):
             option = OPTIONS[key]
-            number = click.IntRange(1, option.most) if option.most else None
+            number: click.ParamType[Any] | None = None
+            if option.most or option.percent:
+                number = click.IntRange(1, option.most) if option.most else click.FLOAT
             command = click.option(
                 f"--{key}",
                 metavar=option.metavar,
@@ -183,6 +186,7 @@ def request_of(
         overrides=read_overrides(options.texts("set")),
         testboxes=options.texts("testbox"),
         boots=options.number("boots") or DEFAULT_BOOTS,
+        min_effect_pct=options.percent("min-effect"),
         looks=options.number("looks") or 1,
         vouched=options.last("trusted") is not None,
         kind=kind,
@@ -196,8 +200,15 @@ def _axes(options: Options) -> Iterator[Axis]:
 
 
 def _value(given: Given) -> tuple[str, str]:
-    """Return (label, value); a compiler is its own label, all other axes use NAME=VALUE."""
+    """Return (label, value); a compiler is its own label, `3` of a layout has label `layout3`, all
+    other axes use NAME=VALUE.
+    """
     label, sign, value = given.text.partition("=")
+    if given.key == "layout":
+        number = value if sign else given.text
+        if not (number.isascii() and number.isdigit() and int(number) <= LAYOUTS):
+            raise given.wrong(f"layouts are numbered from 0, the usual one, to {LAYOUTS}")
+        return (label if sign else f"layout{number}", number)
     if given.key == "compiler" and not sign:
         return given.text, given.text
     if not sign or not label:

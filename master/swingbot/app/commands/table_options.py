@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from swingbot.app import limits
-from swingbot.core.limits import LOOKS, TABLE_BOOTS
+from swingbot.core.limits import LAYOUTS, LOOKS, TABLE_BOOTS
 from swingbot.core.report.table.columns import COLUMNS
 from swingbot.service.ports import RequestError
 
@@ -24,6 +24,7 @@ class Option:
     several: bool = False  # it may be repeated; in a file it may be a list or {NAME: VALUE}
     listed: bool = False  # values may be joined with commas
     most: int | None = None  # of a number, from 1
+    percent: bool = False
     flag: bool = False
     path: bool = False  # of files, which a file names relative to itself
 
@@ -58,6 +59,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "fragment": Option(
         help="Add rows per kconfig fragment.", metavar="NAME=FRAGMENT", several=True
     ),
+    "layout": Option(
+        help="Add rows per link order of the same objects, which moves the code: 0 (as usual) to"
+        f" {LAYOUTS}. What differs between them alone becomes part of the noise record.",
+        metavar="[NAME=]N",
+        several=True,
+    ),
     "cmdline": Option(help="Add rows per command line.", metavar="NAME=WORDS", several=True),
     "sysctl": Option(help="Add rows per sysctl setting.", metavar="NAME=KEY=VALUE", several=True),
     "exclude": Option(help="Omit a combination.", metavar="AXIS=NAME[,...]", several=True),
@@ -91,6 +98,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
         listed=True,
     ),
     "boots": Option(help="Boots per row.", metavar="N", most=TABLE_BOOTS),
+    "min-effect": Option(
+        help="Smallest change of interest in percent, of the benchmarks' metrics (default: the"
+        " tree's, or each program's).",
+        metavar="PCT",
+        percent=True,
+    ),
     "looks": Option(
         help="How often the table may be judged, counting each later `extend` (default: 1). Each"
         " look is made at an N-th of the error rate.",
@@ -139,6 +152,10 @@ class Options:
     def number(self, key: str) -> int | None:
         text = self.last(key)
         return None if text is None else int(text)
+
+    def percent(self, key: str) -> float | None:
+        text = self.last(key)
+        return None if text is None else float(text)
 
     def located(self, error: RequestError) -> RequestError:
         """Return the error with file and line of what it is about, if a file was read."""
@@ -215,6 +232,10 @@ class _Reader:
             if type(value) is not int or not 1 <= value <= option.most:
                 raise self._wrong(key, node, f"must be an integer from 1 to {option.most}")
             yield self._given(key, node, str(value))
+        elif option.percent:
+            if type(value) not in (int, float):
+                raise self._wrong(key, node, "must be a number of percent, such as 0.5")
+            yield self._given(key, node, str(value))
         elif isinstance(value, str):
             yield self._given(key, node, value)
         else:
@@ -277,8 +298,9 @@ def in_order(order: Sequence[str], values: Mapping[str, Any]) -> Options:
     """
     left = {
         key: iter(value if isinstance(value, tuple) else (value,))
-        for key, value in values.items()
-        if key in OPTIONS and value not in (None, False)
+        for name, value in values.items()
+        if (key := name.replace("_", "-")) in OPTIONS and value not in (None, False)
     }
-    given = [Given(key=key, text=str(next(left[key]))) for key in order if key in left]
+    keys = [name.replace("_", "-") for name in order]
+    given = [Given(key=key, text=str(next(left[key]))) for key in keys if key in left]
     return Options(given=tuple(one for whole in given for one in split(whole)))

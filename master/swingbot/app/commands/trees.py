@@ -77,6 +77,13 @@ def tree() -> None:
     help="Compiler, such as clang-19; see `swingbot compilers` (default: build.compiler).",
 )
 @click.option(
+    "--min-effect",
+    type=float,
+    metavar="PCT",
+    help="Smallest change of interest in percent, of the benchmarks' metrics (default: each"
+    " program's).",
+)
+@click.option(
     "--trust",
     type=click.Choice(LEVELS),
     help="Trust in the code of the tree; required for a URL (default for a path: trusted); see"
@@ -94,6 +101,7 @@ def add(
     paths: tuple[str, ...],
     kconfig: str | None,
     compiler: str | None,
+    min_effect: float | None,
     trust: Trust | None,
     json_: bool,
 ) -> None:
@@ -129,6 +137,7 @@ def add(
             kconfig=kconfig or settings.build.kconfig,
             compiler=compiler or settings.build.compiler,
             trust=level,
+            min_effect_pct=min_effect,
         ),
     )
     problem = poll_tree(

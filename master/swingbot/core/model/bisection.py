@@ -71,3 +71,4 @@ class BisectionTerms:
     ] = ()  # the group that shares its boots; empty: only its testbox
     max_boots: Sparse[int | None] = None  # in total, and of either end; None: the settings apply
     max_end_boots: Sparse[int | None] = None
+    min_effect_pct: Sparse[float | None] = None  # of the tree; None: that of the metric

@@ -211,6 +211,7 @@ class Table(TypedDict):
     boots: int  # boots of each kernel
     looks: int  # how often it is judged
     looks_stated: int  # of these, how many its request stated
+    min_effect_pct: float | None  # smallest change of interest; null: that of each metric
     status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
     reason: str | None
     created_at: str

@@ -69,6 +69,7 @@ class Tree:
     kconfig: str
     compiler: str
     trust: Trust = "trusted"  # in the content of the branch
+    min_effect_pct: float | None = None  # of benchmarks' metrics; None: each program's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +309,8 @@ class Comparison:
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
     looks: int = 1  # how often it is judged: one more for each manual extension
     looks_stated: int = 1  # of these, how many were stated in the request
+    # smallest change of interest, of the request or else of the tree; None: each program's
+    min_effect_pct: float | None = None
     reason: str | None = None  # why it failed or was cancelled; for an anchor: its mark
     request_key: str | None = None  # repeated requests with the same key are one request
 
@@ -347,6 +350,7 @@ class NewComparison:
     first_k: int = 0  # number of its first boot among those of its purpose
     purpose: str = SEARCH
     looks_stated: int = 1  # how often it may be judged at the stated error rate
+    min_effect_pct: float | None = None  # None: that of the tree
     request_key: str | None = None
 
 

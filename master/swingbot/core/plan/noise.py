@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
-from scipy.special import chdtri
+from scipy.special import chdtri, ndtr, stdtrit
 
 from swingbot.core.model.noise import EMULATED, NOISY, NoisePrior, NoiseRecord, PastBoot, Spread
 from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
@@ -27,6 +27,7 @@ from swingbot.core.thresholds import (
     GUESS_LAYOUT_DF,
     GUESS_PAIR_DF,
     LAYOUT_DF,
+    LAYOUT_SDS,
     MAX_CERTAINTY,
     RECORD_FLOOR,
     RECORD_SHAPE_DF,
@@ -343,6 +344,16 @@ def layout_of(record: NoiseRecord | None, assumed: float, repeatable: bool) -> S
     return Spread(sd=max(assumed, limit.sd) if repeatable else assumed, df=math.inf)
 
 
-def layout_sd(record: NoiseRecord | None, guess: float) -> float:
-    """Return the spread between builds of equal code, from the record combined with `guess`."""
-    return guess if record is None else _leaning(record.layout, guess, weight=GUESS_LAYOUT_DF)
+def layout_sd(record: NoiseRecord | None, guess: float, repeatable: bool) -> float:
+    """Return the spread between builds of equal code, from the record combined with `guess`.
+
+    If it was measured, it is no larger than what makes `LAYOUT_SDS` of it hold by Student's t.
+    """
+    if record is None:
+        return guess
+    leaning = _leaning(record.layout, guess, weight=GUESS_LAYOUT_DF)
+    measured = layout_of(record, guess, repeatable)
+    if math.isinf(measured.df):
+        return leaning
+    wide = float(stdtrit(measured.df, float(ndtr(LAYOUT_SDS)))) / LAYOUT_SDS
+    return min(leaning, wide * measured.sd)

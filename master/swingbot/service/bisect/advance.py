@@ -232,7 +232,7 @@ def state_of(
         layouts=True,  # the same worker builds all layouts
         paired=testbox.repeatable,
         better=metric.better,
-        min_effect_pct=metric.min_effect(job.params),
+        min_effect_pct=bisection.terms.min_effect_pct or metric.min_effect(job.params),
         noise=noise_of(bisection, testbox.repeatable),
         boot_cost_seconds=usual_boot_seconds(tx.boots, tx.specs, testbox, bisection.spec),
     )

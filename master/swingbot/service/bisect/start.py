@@ -214,6 +214,7 @@ def open_bisection(git: Git, catalogue: Catalogue, tx: Transaction, new: Resolve
                 better=metric.better,
                 noise=noise,
                 testboxes=tuple(new.testboxes) if len(new.testboxes) > 1 else (),
+                min_effect_pct=new.tree.min_effect_pct,
             ),
             points=points,
             request_key=new.key,

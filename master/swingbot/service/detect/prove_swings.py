@@ -229,7 +229,13 @@ def _boots_of_tip(
                 m for m in catalogue.programs[job.program].metrics.values() if m.headline
             ):
                 record = tx.noise.get(testbox, job.name, metric.name)
-                rule = rule_of(catalogue.testboxes.known(testbox), metric, job, record)
+                rule = rule_of(
+                    catalogue.testboxes.known(testbox),
+                    metric,
+                    job,
+                    record,
+                    comparison.min_effect_pct,
+                )
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
                 least = math.log1p(rule.min_effect_pct / 100.0)
                 past = past_of(
@@ -290,10 +296,10 @@ def gate_of(
         catalogue.testboxes.known(swing.testbox),
         metric_of(catalogue.programs, swing.metric),
     )
-    rule, record = (
-        rule_of(testbox, metric, job),
-        tx.noise.get(swing.testbox, swing.unit_job, swing.metric),
-    )
+    record = tx.noise.get(swing.testbox, swing.unit_job, swing.metric)
+    comparison = tx.comparisons.get(swing.comparison)
+    assert comparison is not None
+    rule = rule_of(testbox, metric, job, min_effect_pct=comparison.min_effect_pct)
     metrics = sum(row.headline for row in tx.comparisons.rows(swing.comparison))
     accepted = sum(
         s.comparison == swing.comparison and s.proof is not None
@@ -304,7 +310,7 @@ def gate_of(
         threshold=threshold(metrics, accepted),
         min_effect=math.log1p(rule.min_effect_pct / 100.0),
         direction=side,
-        layout=layout_sd(record, rule.layout),
+        layout=layout_sd(record, rule.layout, testbox.repeatable),
         min_pairs=MIN_PAIRS_REPEATABLE if testbox.repeatable else MIN_PAIRS,
     )
 

@@ -267,7 +267,7 @@ class Recogniser:
         noise = PairNoise(
             sd=prior.sd if prior.known else unknown,
             df=prior.df if prior.known else 2.0 * NOISY.certainty,
-            layout=layout_sd(record, rule.layout),
+            layout=layout_sd(record, rule.layout, definition.repeatable),
         )
         return recognise(plan.pair_differences(sides[0], sides[1], rule.form), known[0], noise)
 

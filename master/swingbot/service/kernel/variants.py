@@ -49,13 +49,18 @@ def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: boo
 
 
 def in_layout(
-    kconfigs: Kconfigs, trees: Trees, variants: Variants, variant: Variant, layout: int
+    kconfigs: Kconfigs,
+    trees: Trees,
+    variants: Variants,
+    variant: Variant,
+    layout: int,
+    origin: VariantOrigin = "branch",
 ) -> Variant:
     """Return the same code as `variant` in another layout; layout 0 is `variant` itself."""
     return (
         variant
         if layout == variant.layout
-        else _again(kconfigs, trees, variants, variant, variant.kconfig, layout)
+        else _again(kconfigs, trees, variants, variant, (variant.kconfig, layout), origin)
     )
 
 
@@ -65,9 +70,8 @@ def with_fragment(
     """Return `variant` built with one more fragment of the kernel configuration
     (docs/kernel-builds.md). Raises NoKconfig if the fragment does not exist.
     """
-    return _again(
-        kconfigs, trees, variants, variant, joined(variant.kconfig, fragment), variant.layout
-    )
+    built = (joined(variant.kconfig, fragment), variant.layout)
+    return _again(kconfigs, trees, variants, variant, built, "branch")
 
 
 def _again(
@@ -75,12 +79,13 @@ def _again(
     trees: Trees,
     variants: Variants,
     variant: Variant,
-    kconfig: str,
-    layout: int,
+    built: tuple[str, int],
+    origin: VariantOrigin,
 ) -> Variant:
-    """Return the commit of `variant` built by the same compiler, in another configuration or
+    """Return the commit of `variant` built by the same compiler in another configuration and
     layout.
     """
+    kconfig, layout = built
     facts = CommitFacts(
         commit=variant.commit,
         tree_hash=variant.tree_hash,
@@ -93,7 +98,7 @@ def _again(
         variant.trust,
     )
     tree = replace(trees.get(variant.tree), kconfig=kconfig, compiler=variant.compiler)
-    return variants.add(tree, facts, key, "branch", layout, variant.trust)
+    return variants.add(tree, facts, key, origin, layout, variant.trust)
 
 
 def resolve_commit(git: Git, tree: Tree, ref: str) -> str:

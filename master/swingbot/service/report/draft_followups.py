@@ -298,7 +298,7 @@ def _side_by_side(
         boots_of(tx.specs, tx.boots, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
         for image, c in zip(images, (own, latest), strict=True)
     ]
-    rule = rule_of(testbox, metric, job)
+    rule = rule_of(testbox, metric, job, min_effect_pct=latest.min_effect_pct)
     if not all(sides):
         return None
     # The two kernels were booted at different times, so these are not pairs, whatever the testbox

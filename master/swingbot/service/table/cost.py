@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
@@ -28,6 +28,8 @@ class TestboxCost:
     testbox: str
     boots: int  # still needed
     known: int  # existing boots that count
+    kernels: int  # that it boots, each under its settings
+    boot_seconds: float  # of one boot
     seconds: float
     at_most: bool  # no such boot was timed there yet: computed from its unit jobs, rather too long
 
@@ -115,6 +117,21 @@ def cost_of(
     )
 
 
+def priced(cost: TableCost, effects: Sequence[DetectableEffect]) -> TableCost:
+    """Return the cost with the effects, each with what it takes to detect the smallest change of
+    interest.
+    """
+    parts = {part.testbox: part for part in cost.testboxes}
+    resolves = []
+    for effect in effects:
+        part = parts[effect.testbox]
+        if effect.needs is not None:
+            boots = effect.needs * part.kernels
+            effect = replace(effect, needs_boots=boots, needs_seconds=boots * part.boot_seconds)
+        resolves.append(effect)
+    return replace(cost, resolves=resolves)
+
+
 def widest_family(new: NewComparison) -> list[tuple[int, int]]:
     """Return the (reference, row) pairs of the reference rule with the most rows."""
     return max((references_of(rule, new.arms) for rule in new.against), key=len)
@@ -160,11 +177,13 @@ def _of_part(
         needed[kernel, own] = new.boots - existing
         known += existing
     usual = boots.seconds(testbox.name, spec)
-    number = sum(needed.values())
+    number, each = sum(needed.values()), computed if usual is None else usual
     return TestboxCost(
         testbox=testbox.name,
         boots=number,
         known=known,
-        seconds=number * (computed if usual is None else usual),
+        kernels=len(needed),
+        boot_seconds=each,
+        seconds=number * each,
         at_most=usual is None and number > 0,
     )

@@ -11,6 +11,7 @@ from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
+from swingbot.core.text.numbers import duration
 from swingbot.core.thresholds import VERDICT_ALPHA
 from swingbot.service.ports import Catalogue
 from swingbot.service.ports.noise import Noise
@@ -36,24 +37,28 @@ class DetectableEffect:
     resolves_pct: float | None = None  # also None if no effect can be resolved
     wanted_pct: float | None = None  # the metric's minimum effect on this testbox
     needs: int | None = None  # boots per side for it; None if unattainable
+    needs_boots: int | None = None  # of all kernels together
+    needs_seconds: float | None = None  # testbox time of these
+    layout_assumed: bool = False  # the spread between layouts was not measured there
     words: str
 
     @property
     def sentence(self) -> str:
-        return (
-            f"{self.metric} of {self.unit_job} on {self.testbox}: {self.words}"
-            if self.metric
-            else f"{self.unit_job} on {self.testbox}: {self.words}"
-        )
+        of = f"{self.metric} of {self.unit_job}" if self.metric else self.unit_job
+        said = f"{of} on {self.testbox}: {self.words}"
+        if self.needs is not None and self.needs > self.boots and self.needs_seconds is not None:
+            said += f": {self.needs_boots} boots in all, about {duration(self.needs_seconds)}"
+        return f"{said}; the spread between layouts is assumed" if self.layout_assumed else said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class PlannedTable:
     """Boots of each kernel, the (reference, row) pairs, and the share of the error rate."""
 
     boots: int
-    pairs: Pairs
-    share: float
+    pairs: Pairs = ONE_PAIR
+    share: float = 1.0
+    min_effect_pct: float | None = None  # smallest change of interest; None: that of the metric
 
 
 def detectable_effects(
@@ -61,16 +66,10 @@ def detectable_effects(
     specs: Specs,
     noise: Noise,
     parts: Sequence[tuple[str, str]],
-    boots: int,
-    pairs: Pairs = ONE_PAIR,
-    *,
-    share: float = 1.0,
+    table: PlannedTable,
 ) -> list[DetectableEffect]:
-    """Return the effects that `boots` of each kernel can detect in a table of `pairs` (reference,
-    row), by testbox and headline metric, if a look spends `share` of the error rate.
-    """
+    """Return the effects that a look at a table can detect, by testbox and headline metric."""
     effects: list[DetectableEffect] = []
-    table = _Table(boots=boots, pairs=pairs, share=share)
     for testbox, spec in parts:
         for job in specs.get(spec):
             metrics = catalogue.programs[job.program].metrics.values()
@@ -85,7 +84,7 @@ def detectable_effects(
                 testbox=testbox,
                 unit_job=job.name,
                 metric=None,
-                boots=boots,
+                boots=table.boots,
                 words="its noise on this testbox is unknown",
             )
             effects += known or [unknown]
@@ -98,12 +97,12 @@ def _of_metric(
     testbox: str,
     job: UnitJob,
     metric: Metric,
-    table: _Table,
+    table: PlannedTable,
 ) -> DetectableEffect | None:
     """Return the detectable effect of one metric; None without a noise record."""
     record = noise.get(testbox, job.name, metric.name)
     definition = testboxes.known(testbox)
-    rule = rule_of(definition, metric, job, record)
+    rule = rule_of(definition, metric, job, record, table.min_effect_pct)
     spread = _spread(record, definition.repeatable)
     if record is None or spread is None:
         return None
@@ -131,8 +130,8 @@ def _of_metric(
         resolves_pct=None if math.isinf(resolution.resolves_pct) else resolution.resolves_pct,
         wanted_pct=rule.min_effect_pct,
         needs=resolution.boots_for(rule.min_effect_pct),
-        words=resolution.words(rule.min_effect_pct)
-        + ("" if math.isfinite(rule.layout_df) else "; its layout spread is assumed"),
+        layout_assumed=math.isinf(rule.layout_df),
+        words=resolution.words(rule.min_effect_pct),
     )
 
 

@@ -11,13 +11,13 @@ from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
-from swingbot.service.kernel.variants import trust_in, variant_of
+from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
 from swingbot.service.ports import Catalogue, Git, Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
-from swingbot.service.table.cost import TableCost, cost_of, widest_family
-from swingbot.service.table.detectable_effects import detectable_effects
+from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
+from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
 from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.kernels import NamedKernel, kernels_named
@@ -99,16 +99,24 @@ def _planned(
         blocks,
         [tx.variants.get(arm.variant) for arm in arms],
     )
-    family = widest_family(blocks)
     effects = detectable_effects(
-        catalogue, tx.specs, tx.noise, blocks.parts, total, family, share=look.share
+        catalogue,
+        tx.specs,
+        tx.noise,
+        blocks.parts,
+        PlannedTable(
+            boots=total,
+            pairs=widest_family(blocks),
+            share=look.share,
+            min_effect_pct=comparison.min_effect_pct,
+        ),
     )
     return Extension(
         boots=total,
         added=added,
         rows=len(arms),
         look=look,
-        cost=replace(cost, resolves=effects),
+        cost=priced(cost, effects),
     )
 
 
@@ -165,6 +173,7 @@ def _arms(
                 kernel.origin,
                 level,
             )
+            variant = in_layout(kconfigs, trees, variants, variant, of.layout, kernel.origin)
             arms.append(_like(like, kernel.name, variant.id, comparison))
     names = [arm.name for arm in (*comparison.arms, *arms)]
     twice = [name for name in names if names.count(name) > 1]

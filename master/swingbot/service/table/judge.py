@@ -110,7 +110,7 @@ def _rule(
     def of_metric(job: UnitJob, metric: Metric) -> Rule:
         benchmark = metric.klass == "benchmark"
         record = noise.get(testbox.name, job.name, metric.name) if benchmark else None
-        rule = rule_of(testbox, metric, job, record)
+        rule = rule_of(testbox, metric, job, record, comparison.min_effect_pct)
         # The boots of a bisection have already shown that these two kernels differ.
         proven = comparison.kind in ("attribute", "gate")
         return replace(rule, unimodal=rule.unimodal or proven)

@@ -20,7 +20,7 @@ from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
-from swingbot.service.kernel.variants import trust_in, variant_of
+from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
 from swingbot.service.ports import (
     Catalogue,
     Git,
@@ -34,8 +34,8 @@ from swingbot.service.ports import (
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.columns import with_monitors
-from swingbot.service.table.cost import TableCost, cost_of, widest_family
-from swingbot.service.table.detectable_effects import detectable_effects
+from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
+from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
 from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import asked_before
 from swingbot.service.table.kernels import TableKernel, kernels_of
@@ -43,7 +43,7 @@ from swingbot.service.table.notes import notes_on
 from swingbot.service.table.policy import restricted
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
-from swingbot.service.watch.trees import tree_of
+from swingbot.service.watch.trees import check_min_effect, tree_of
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
 
@@ -73,6 +73,7 @@ class TablePlan:
                     "subject": variant.subject,
                     "kconfig": variant.kconfig,
                     "compiler": variant.compiler,
+                    "layout": variant.layout,
                     "axes": dict(arm.axes),
                     "settings": dict(arm.settings),
                 }
@@ -122,9 +123,17 @@ def _plan(
     rows: _PlannedRows,
 ) -> TablePlan:
     new, variants = _laid_out(git, catalogue, settings, tx, request, rows)
-    share, family = Look(stated=new.looks_stated).share, widest_family(new)
     effects = detectable_effects(
-        catalogue, tx.specs, tx.noise, new.parts, new.boots, family, share=share
+        catalogue,
+        tx.specs,
+        tx.noise,
+        new.parts,
+        PlannedTable(
+            boots=new.boots,
+            pairs=widest_family(new),
+            share=Look(stated=new.looks_stated).share,
+            min_effect_pct=new.min_effect_pct or rows.tree.min_effect_pct,
+        ),
     )
     return TablePlan(
         tree=rows.tree.name,
@@ -133,7 +142,7 @@ def _plan(
         about={kernel.name: kernel.about for kernel in rows.kernels.values() if kernel.about},
         against=tuple(new.against),
         boots=new.boots,
-        cost=replace(
+        cost=priced(
             cost_of(
                 git,
                 catalogue.testboxes,
@@ -143,7 +152,7 @@ def _plan(
                 new,
                 variants,
             ),
-            resolves=effects,
+            effects,
         ),
         notes=notes_on(
             tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
@@ -195,6 +204,7 @@ def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _
         raise RequestError(
             f"boots per row must be between 1 and {TABLE_BOOTS}, got {request.boots}", key="boots"
         )
+    check_min_effect(request.min_effect_pct)
     with _about("tree"):
         tree = tree_of(transaction, git, request.tree, request.kernels.refs)
     kernels = kernels_of(git, tree, request.kernels, request.most_rows)
@@ -238,6 +248,10 @@ def _laid_out(
             kernel.origin,
             level,
         )
+        layout = int(row.values.get("layout") or 0)
+        variant = in_layout(
+            catalogue.kconfigs, tx.trees, tx.variants, variant, layout, kernel.origin
+        )
         variants.append(variant)
         arms.append(_arm(catalogue.testboxes, tx.specs, row, variant, parts, level))
     against = tuple(request.against) or _fitting(request, rows)
@@ -251,6 +265,7 @@ def _laid_out(
         boots=request.boots,
         parts=parts,
         looks_stated=request.looks,
+        min_effect_pct=request.min_effect_pct,
     )
     return replace(new, request_key=_key(new, variants, request)), variants
 
@@ -374,7 +389,10 @@ def _key(new: NewComparison, variants: Sequence[Variant], request: TableRequest)
     identity = [
         new.tree,
         [
-            [variant.commit, variant.kconfig, variant.compiler, dict(arm.settings)]
+            [
+                *(variant.commit, variant.kconfig, variant.compiler, dict(arm.settings)),
+                *([variant.layout] if variant.layout else []),
+            ]
             for arm, variant in zip(new.arms, variants, strict=True)
         ],
         sorted(new.parts),
@@ -383,6 +401,7 @@ def _key(new: NewComparison, variants: Sequence[Variant], request: TableRequest)
         new.boots,
         new.looks_stated,
         request.vouched,
+        *([new.min_effect_pct] if new.min_effect_pct is not None else []),
     ]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return f"table:{digest}"

@@ -28,6 +28,7 @@ class TableRequest:
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
     boots: int = DEFAULT_BOOTS  # per row
+    min_effect_pct: float | None = None  # smallest change of interest; None: that of the tree
     looks: int = 1  # how often the table may be judged, counting extensions
     # the requester vouches for the patches, and for existing commits made from patches
     vouched: bool = False

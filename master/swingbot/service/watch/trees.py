@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.access.urls import BadUrl, remote
+from swingbot.core.limits import EFFECT_PCT
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.new_tip import matters, what_changed
@@ -39,6 +40,7 @@ class NewTree:
     kconfig: str
     compiler: str
     trust: Trust = "trusted"
+    min_effect_pct: float | None = None  # smallest change of interest; None: each program's
 
 
 def trust_of_new_tree(
@@ -70,6 +72,16 @@ def trust_of_new_tree(
     return "trusted"
 
 
+def check_min_effect(pct: float | None) -> None:
+    """Raise RequestError unless `pct` is a percentage within the limits, or None."""
+    least, most = EFFECT_PCT
+    if pct is not None and not least <= pct <= most:
+        raise RequestError(
+            f"the minimum effect must be {least:g} to {most:g} percent, got {pct:g}",
+            key="min-effect",
+        )
+
+
 def add_tree(lab: Lab, new: NewTree) -> Tree:
     """Register a tree. Nothing is recorded unless all of it is valid. Raises RequestError.
 
@@ -80,6 +92,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         lab.catalogue.kconfigs.text(new.kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
+    check_min_effect(new.min_effect_pct)
     with lab.transaction("check compiler") as tx:
         check_compiler(tx.compilers, new.compiler)
     testboxes = pick_testboxes(lab.catalogue.testboxes, lab.settings, new.testboxes, new.trust)
@@ -123,6 +136,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         kconfig=new.kconfig,
         compiler=new.compiler,
         trust=new.trust,
+        min_effect_pct=new.min_effect_pct,
     )
     with lab.transaction("add tree") as tx:
         resolve_parts(
@@ -175,6 +189,7 @@ def _check_before_fetch(
                 "kconfig": new.kconfig,
                 "compiler": new.compiler,
                 "trust": new.trust,
+                "min_effect_pct": new.min_effect_pct,
             },
         )
 
@@ -202,6 +217,7 @@ def _identity(tree: Tree) -> dict[str, object]:
             "kconfig",
             "compiler",
             "trust",
+            "min_effect_pct",
         )
     }
 

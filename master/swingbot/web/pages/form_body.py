@@ -17,7 +17,7 @@ from swingbot.web import limits
 from swingbot.web.http import json_body
 
 LISTS: Final = ("head", "job", "testbox", "against", "with")  # may be repeated
-NUMBERS: Final = ("boots", "looks")  # in JSON
+NUMBERS: Final = ("boots", "looks", "min_effect")  # in JSON; min_effect may have a fraction
 TEXTS: Final = ("tree", "range", "base", *LISTS, *NUMBERS)
 FILES: Final = ("patch", "series")
 _KEYS: Final = frozenset((*TEXTS, *FILES, "dry_run"))
@@ -53,6 +53,18 @@ class Submitted:
         if not digits or not 1 <= int(text) <= most:
             raise RequestError(f"{name} must be a number from 1 to {most}, not {text[:40]!r}")
         return int(text)
+
+    def percent(self, name: str) -> float | None:
+        """Return a number of percent; None if the field is empty. Raises RequestError."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            return float(text)
+        except ValueError:
+            raise RequestError(
+                f"{name} must be a number of percent, such as 0.5, not {text[:40]!r}"
+            ) from None
 
 
 def read_form(kind: str, body: bytes, most_bytes: int) -> Submitted:
@@ -106,11 +118,16 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
     if (
         not isinstance(dry_run, bool)
         or not all(isinstance(text, str | None) for text in files.values())
-        or not all(number is None or type(number) is int for number in numbers.values())
+        or not all(
+            number is None
+            or type(number) is int
+            or (name == "min_effect" and type(number) is float)
+            for name, number in numbers.items()
+        )
     ):
         raise HTTPException(
             400,
-            f"dry_run must be true or false, {' and '.join(NUMBERS)} numbers,"
+            f"dry_run must be true or false, {', '.join(NUMBERS)} numbers,"
             f" {' and '.join(FILES)} strings.",
         )
     values = {name: _joined(value) for name, value in document.items()}

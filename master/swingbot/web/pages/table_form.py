@@ -231,6 +231,7 @@ class TableForm:
             job_files=self._submitter.job_files(sent.listed("job")),
             testboxes=sent.listed("testbox"),
             boots=sent.number("boots", DEFAULT_BOOTS, TABLE_BOOTS),
+            min_effect_pct=sent.percent("min_effect"),
             looks=sent.number("looks", 1, LOOKS),
             kind=form.door.kind,
         )
