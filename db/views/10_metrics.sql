@@ -28,13 +28,14 @@ LEFT JOIN v_tips tip ON tip.tree = b.tree AND tip.commit = b.commit
 GROUP BY b.tree, b.testbox, b.label, b.unit_job, b.metric, b.commit, b.subject, b.variant, b.compiler, b.kconfig, b.layout, b.patched, b.origin, tip.place, tip.seen_at;
 
 -- `open`: fresh boots confirmed it, and neither its culprit nor that there is none is known, or its incident is open. `age_seconds` counts from
--- the change of the branch, or from the request. `report` is the first mail about its culprit; `held_by` says why it has not left.
+-- the change of the branch, or from the request. A bisection that ended says the size. `report` is the first mail about its culprit; `held_by` says why it has not left.
 CREATE OR REPLACE VIEW v_swings AS
-SELECT coalesce(c.ended_at, c.created_at) AS "time", t.name AS tree, s.testbox, box.facts->>'label' AS label, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+SELECT coalesce(c.ended_at, c.created_at) AS "time", t.name AS tree, s.testbox, box.facts->>'label' AS label, s.unit_job, s.metric, s.direction, coalesce(f.change_pct, s.change_pct) AS change_pct, s.state,
        'c' || c.id AS comparison, 'b' || s.bisection AS bisection, base.commit AS base, head.commit AS head, head.subject AS head_subject,
        culprit.commit AS culprit, culprit.subject AS culprit_subject,
        s.id AS swing, s.source, 'c' || s.proof AS proof, coalesce(cr.detail->>'unit', '') AS unit, cr.detail->>'better' AS better,
-       (cr.detail->'interval_pct'->>0)::double precision AS low_pct, (cr.detail->'interval_pct'->>1)::double precision AS high_pct,
+       CASE WHEN f.search IS NULL THEN (cr.detail->'interval_pct'->>0)::double precision ELSE f.low_pct END AS low_pct,
+       CASE WHEN f.search IS NULL THEN (cr.detail->'interval_pct'->>1)::double precision ELSE f.high_pct END AS high_pct,
        s.direction <> 'better' AND (s.state IN ('open', 'bisecting') OR s.state = 'explained' AND coalesce(i.status = 'open', true)) AS open,
        'i' || i.id AS incident, i.status AS incident_status, 'r' || mail.id AS report, mail.state AS report_state, mail.sent_at,
        CASE WHEN mail.state IN ('held', 'unknown') THEN mail.reason END AS held_by,
@@ -51,6 +52,7 @@ LEFT JOIN change ch ON ch.id = c.change
 LEFT JOIN incident_bisection ib ON ib.bisection = s.bisection
 LEFT JOIN incident i ON i.id = ib.incident
 LEFT JOIN variant culprit ON culprit.id = i.culprit
+LEFT JOIN v_searches f ON f.root = s.bisection AND CASE WHEN culprit.id IS NULL THEN f.status IN ('credible_set', 'creep') ELSE f.commits = ARRAY[culprit.commit] END
 LEFT JOIN LATERAL (SELECT r.id, r.state, r.reason, r.sent_at FROM report r WHERE r.incident = i.id AND r.kind = 'first' ORDER BY r.state = 'dropped', r.id DESC LIMIT 1) mail ON true;
 
 -- Values for dashboard variables, read from rows of comparisons (few), not from samples (many). Unit, direction and headline are those of the

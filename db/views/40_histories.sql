@@ -1,45 +1,15 @@
--- What finished searches found of a metric of a branch: a bisection, or the pairs of a swing that they refuted. `commits`: one culprit, or those
--- of which one is it; none if there is no step. Sizes are the culprit's against its parent; of a creep, those of the range. `tips` may be those
--- with which the change came; `own` is the first one that has the (first) culprit. The branch of a merge is searched by a bisection of its own,
--- whose culprit replaces the merge.
-CREATE OR REPLACE VIEW v_searches AS
-WITH RECURSIVE down AS (
-    SELECT id, id AS root, NULL::text AS merged FROM bisection WHERE parent IS NULL
-    UNION ALL
-    SELECT b.id, down.root, coalesce(down.merged, b.merged) FROM bisection b JOIN down ON b.parent = down.id
-), tips AS MATERIALIZED (
+-- Searches with the `tips` in their range, one of which brought the change; `own` is the first that has the (first) culprit.
+CREATE OR REPLACE VIEW v_searched_tips AS
+WITH tips AS MATERIALIZED (
     SELECT tree, commit, place FROM v_tips
-), search AS (
-    SELECT t.name AS tree, b.testbox, b.unit_job, b.metric, b.id AS number, 'b' || b.id AS search, b.status, down.root, down.merged, root.good, root.bad,
-           CASE WHEN b.status IN ('creep', 'not_reproduced') THEN '{}' WHEN b.status = 'credible_set' THEN ARRAY(SELECT m->>'commit' FROM jsonb_array_elements(one->'members') m)
-                ELSE ARRAY[one->>'commit'] END AS commits,
-           CASE WHEN b.status <> 'not_reproduced' THEN (one->>'change_pct')::double precision END AS change_pct,
-           coalesce(one->'interval_pct', b.conclusion->'interval_pct') AS bounds
-    FROM down
-    JOIN bisection b ON b.id = down.id
-    JOIN bisection root ON root.id = down.root
-    JOIN tree t ON t.id = b.tree
-    CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN b.status IN ('culprit', 'several') THEN b.conclusion->'culprits' ELSE jsonb_build_array(b.conclusion) END) AS one
-    WHERE b.status IN ('creep', 'not_reproduced') AND b.parent IS NULL
-       OR b.status IN ('culprit', 'several', 'credible_set') AND one->>'change_pct' IS NOT NULL
-          AND NOT EXISTS (SELECT 1 FROM bisection k WHERE k.parent = b.id AND k.merged = one->>'commit' AND k.status IN ('culprit', 'several', 'credible_set'))
-    UNION ALL
-    SELECT t.name, s.testbox, s.unit_job, s.metric, s.proof, 'c' || s.proof, 'refuted', NULL, NULL, base.commit, head.commit, '{}', NULL, NULL
-    FROM swing s
-    JOIN comparison_pair c ON c.id = s.proof
-    JOIN variant base ON base.id = c.base
-    JOIN variant head ON head.id = c.head
-    JOIN tree t ON t.id = c.tree
-    WHERE s.state = 'refuted' AND s.source <> 'spread' AND s.evidence->>'answer' = 'reject'
 )
-SELECT s.tree, s.testbox, s.unit_job, s.metric, s.number, s.search, s.status, s.root, s.commits, s.change_pct,
-       (s.bounds->>0)::double precision AS low_pct, (s.bounds->>1)::double precision AS high_pct,
+SELECT s.*,
        ARRAY(SELECT tip.commit FROM tips tip WHERE tip.tree = s.tree AND tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips,
        (SELECT v.commit FROM bisection_point p JOIN variant v ON v.id = p.variant JOIN tips tip ON tip.tree = s.tree AND tip.commit = v.commit
         WHERE p.bisection = s.root
           AND p.idx >= (SELECT q.idx FROM bisection_point q JOIN variant w ON w.id = q.variant WHERE q.bisection = s.root AND w.commit = coalesce(s.merged, s.commits[1]))
         ORDER BY p.idx LIMIT 1) AS own
-FROM search s
+FROM v_searches s
 LEFT JOIN tips bad ON bad.tree = s.tree AND bad.commit = s.bad
 LEFT JOIN tips good ON good.tree = s.tree AND good.commit = s.good;
 
@@ -73,7 +43,7 @@ WITH f AS (
                                        abs((found.one->>'pct')::double precision - w.change_pct), found.n) AS best,
            count(*) FILTER (WHERE found.places <@ w.tips) OVER (PARTITION BY w.search, w.commits) AS inside
     FROM found
-    JOIN v_searches w USING (tree, testbox, unit_job, metric)
+    JOIN v_searched_tips w USING (tree, testbox, unit_job, metric)
     WHERE found.kind IN ('step', 'candidate') AND found.places && w.tips
 ), known AS (
     SELECT DISTINCT ON (n, commits) * FROM fits WHERE named AND along AND best = 1 ORDER BY n, commits, number DESC, search DESC

@@ -310,13 +310,18 @@ def test_each_ending_of_a_search_overrules_the_tips_everywhere(
         "change_pct": size,
     }
     searched = kernels[23:31]  # good is the tip of level 22, bad that of 29
+    more: dict[str, Any] = {"change_pct": -5.0, "state": "not_found"}
     if status == "refuted":
         proof = make.a_comparison(conn, tree, searched[0], searched[-1], [testbox], kind="prove")
         evidence = json.dumps({"answer": "reject"})
-        more: dict[str, Any] = {"proof": proof, "state": "refuted", "evidence": evidence}
-        make.a_swing(conn, number, testbox, **more)
+        more |= {"proof": proof, "state": "refuted", "evidence": evidence}
     else:
-        make.a_bisection(conn, tree, testbox, searched, status=status, conclusion=conclusion)
+        more["bisection"] = make.a_bisection(
+            conn, tree, testbox, searched, status=status, conclusion=conclusion
+        )
+        for at in culprits:
+            make.an_incident(conn, tree, kernels[at + 1], bisections=[more["bisection"]])
+    make.a_swing(conn, number - 14, testbox, **more)  # the comparison of level 25
     conn.commit()
     _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
     sentence = re.sub(r"{(\d+)}", lambda match: tips[int(match[1])][:12], sentence)
@@ -333,6 +338,15 @@ def test_each_ending_of_a_search_overrules_the_tips_everywhere(
     assert seen == [(kind, tips[first], tips[last]) for kind, first, last, _ in expected]
     for row, (*_, pct) in zip(found, expected, strict=True):
         assert row["change_pct"] == (None if pct is None else pytest.approx(pct, abs=0.2))
+    sizes = [] if expected[0][0] == "denied" else sorted(culprits.values()) or [size or -5.0]
+    sizes = [-5.0] if status == "inconclusive" else sizes
+    with brain.engine.connect() as reading:
+        lately = [row["change_pct"] for row in read.status(reading)["lately"]]
+        news = [row["change_pct"] for row in read.tree_news(reading, tree_name)]
+    assert sorted(lately) == sizes
+    assert set(news) <= set(sizes) and bool(news) == bool(sizes)
+    board = rows(brain, "SELECT change_pct FROM v_swings WHERE state <> 'refuted'")
+    assert sorted(row["change_pct"] for row in board) == (sizes or [-5.0] * (status != "refuted"))
 
 
 def _bisected(brain: Brain, tip: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the functions import it: it takes numpy, which few verbs ne
 _OF: Final = """SELECT h.testbox, h.unit_job, h.metric, h.upto, h.findings FROM tree_history h
 WHERE h.tree = :tree ORDER BY h.metric, h.testbox, h.unit_job"""
 _SEARCHES: Final = """SELECT testbox, unit_job, metric, search, status, commits, change_pct AS pct,
-  low_pct, high_pct, tips, own FROM v_searches
+  low_pct, high_pct, tips, own FROM v_searched_tips
 WHERE tree = (SELECT name FROM tree WHERE id = :tree) ORDER BY number, search"""
 Key = tuple[str, str, str]
 Searches = Mapping[Key, list["SearchedTips"]]

@@ -36,20 +36,24 @@ JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
 WHERE t.name = :tree ORDER BY x.id
 """
 _MARKS: Final = """
-SELECT s.id, s.comparison, s.testbox, s.direction, s.change_pct, s.state, s.bisection, v.commit,
+SELECT s.id, s.comparison, s.testbox, s.direction, coalesce(f.change_pct, s.change_pct)
+  AS change_pct, s.state, s.bisection, v.commit,
   s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio
 FROM swing s JOIN comparison_pair c ON c.id = s.comparison JOIN variant v ON v.id = c.head
-JOIN tree t ON t.id = c.tree
+JOIN tree t ON t.id = c.tree LEFT JOIN bisection b ON b.id = s.bisection
+LEFT JOIN v_searches f ON f.root = s.bisection AND f.status IN ('culprit', 'credible_set', 'creep')
 WHERE t.name = :tree AND s.unit_job = :unit_job AND s.metric = :metric
-  AND s.state NOT IN ('suspected', 'refuted') ORDER BY s.id
+  AND s.state NOT IN ('suspected', 'refuted') AND b.status IS DISTINCT FROM 'not_reproduced'
+ORDER BY s.id
 """
 _CULPRITS: Final = """
 SELECT DISTINCT coalesce(i.merged_into, i.id) AS incident, j.status, v.commit, v.subject, b.testbox,
-  b.id AS bisection, (b.conclusion->>'change_pct')::double precision AS change_pct
+  b.id AS bisection, f.change_pct
 FROM sighting s JOIN incident i ON i.id = s.incident
 JOIN incident j ON j.id = coalesce(i.merged_into, i.id)
 JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
 JOIN bisection b ON b.id = s.bisection
+LEFT JOIN v_searches f ON f.search = 'b' || b.id AND f.commits = ARRAY[v.commit]
 WHERE t.name = :tree AND b.unit_job = :unit_job AND b.metric = :metric ORDER BY 1, 6
 """
 _NOISE: Final = """

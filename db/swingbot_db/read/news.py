@@ -11,7 +11,8 @@ from .rows import Row, rows, shown
 LIMIT: Final = 50
 # A swing changes while its cause is searched for: `updated` is when this last became known.
 _SWINGS: Final = """
-SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction,
+  coalesce(f.change_pct, s.change_pct) AS change_pct, s.state,
   s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio,
   s.bisection, t.name AS tree, c.created_at AS published,
   greatest(c.created_at, c.ended_at, b.ended_at, i.created_at) AS updated,
@@ -21,7 +22,11 @@ LEFT JOIN bisection b ON b.id = s.bisection
 LEFT JOIN LATERAL (SELECT min(coalesce(i.merged_into, i.id)) AS id FROM incident_bisection o
   JOIN incident i ON i.id = o.incident WHERE o.bisection = s.bisection) first ON true
 LEFT JOIN incident i ON i.id = first.id LEFT JOIN variant v ON v.id = i.culprit
-WHERE s.state NOT IN ('known', 'refuted') AND {of} ORDER BY updated DESC, s.id DESC LIMIT :limit
+LEFT JOIN v_searches f ON f.root = s.bisection
+  AND CASE WHEN v.id IS NULL THEN f.status IN ('credible_set', 'creep')
+      ELSE f.commits = ARRAY[v.commit] END
+WHERE s.state NOT IN ('known', 'refuted') AND b.status IS DISTINCT FROM 'not_reproduced'
+  AND {of} ORDER BY updated DESC, s.id DESC LIMIT :limit
 """
 _MAILS: Final = """
 SELECT r.id, r.subject, r.sent_at AS published, r.incident FROM report r

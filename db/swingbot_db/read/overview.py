@@ -32,12 +32,15 @@ LEFT JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
 WHERE a.state = 'running' ORDER BY a.id
 """
 _SWINGS = """
-SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction,
+  coalesce(f.change_pct, s.change_pct) AS change_pct, s.state,
   s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio,
   s.bisection, c.created_at, t.name AS tree,
        x.facts->>'label' AS label
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
   JOIN testbox x ON x.name = s.testbox
+  LEFT JOIN v_searches f ON f.root = s.bisection
+    AND f.status IN ('culprit', 'credible_set', 'creep')
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
 # One row an incident (its largest change), or a swing that has none yet; of each direction the
@@ -47,7 +50,8 @@ WITH of_swing AS (
   SELECT s.*, c.created_at, t.name AS tree, coalesce(i.merged_into, i.id) AS incident
   FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
   LEFT JOIN incident_bisection b ON b.bisection = s.bisection
-  LEFT JOIN incident i ON i.id = b.incident WHERE s.state NOT IN ('known', 'refuted')
+  LEFT JOIN incident i ON i.id = b.incident LEFT JOIN bisection k ON k.id = s.bisection
+  WHERE s.state NOT IN ('known', 'refuted') AND k.status IS DISTINCT FROM 'not_reproduced'
 ), largest AS (
   SELECT DISTINCT ON (incident, CASE WHEN incident IS NULL THEN id END) *,
     CASE WHEN incident IS NULL THEN 0 ELSE count(*) OVER (PARTITION BY incident) - 1 END AS further
@@ -58,12 +62,16 @@ WITH of_swing AS (
     ORDER BY created_at DESC, abs(change_pct) DESC, id DESC) AS place
   FROM largest
 )
-SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction, l.change_pct, l.state,
+SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction,
+  coalesce(f.change_pct, l.change_pct) AS change_pct, l.state,
   l.source, (l.evidence->>'spread_ratio')::double precision AS spread_ratio,
   l.bisection, l.created_at, l.tree, x.facts->>'label' AS label, l.further AS more, l.incident,
   v.commit AS culprit, v.subject, v.author, m.id AS report, m.state AS report_state
 FROM latest l JOIN testbox x ON x.name = l.testbox LEFT JOIN incident i ON i.id = l.incident
 LEFT JOIN variant v ON v.id = i.culprit
+LEFT JOIN v_searches f ON f.root = l.bisection
+  AND CASE WHEN v.id IS NULL THEN f.status IN ('credible_set', 'creep')
+      ELSE f.commits = ARRAY[v.commit] END
 LEFT JOIN LATERAL (SELECT r.id, r.state FROM report r WHERE r.incident = l.incident
   ORDER BY r.withdrawn IS NOT NULL, r.id LIMIT 1) m ON true
 WHERE l.place <= :limit

@@ -87,11 +87,12 @@ WHERE testbox = ANY(:testboxes) AND unit_job = ANY(:unit_jobs)
 _INCIDENTS: Final = """
 SELECT coalesce(i.merged_into, i.id) AS incident, j.status, v.commit, v.subject, v.author,
   t.name AS tree, b.id AS bisection, b.testbox, b.unit_job, b.metric,
-  (b.conclusion->>'change_pct')::double precision AS change_pct
+  f.change_pct
 FROM sighting s JOIN incident i ON i.id = s.incident
 JOIN incident j ON j.id = coalesce(i.merged_into, i.id)
 JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
 JOIN bisection b ON b.id = s.bisection
+LEFT JOIN v_searches f ON f.search = 'b' || b.id AND f.commits = ARRAY[v.commit]
 ORDER BY s.id DESC LIMIT :most
 """
 _TREES: Final = """

@@ -66,13 +66,18 @@ GROUP BY r.metric, r.testbox, r.passed ORDER BY r.metric, r.testbox, r.passed
 # whose first mail is a draft.
 _IMPROVEMENTS: Final = """
 SELECT t.name AS tree, t.branch, s.testbox, coalesce(x.facts->>'label', '') AS label, s.unit_job,
-  s.metric, s.change_pct,
-       b.commit AS base, h.commit AS head, '' AS commit, '' AS subject, 'comparison' AS page, c.id
-         AS number
+  s.metric, coalesce(f.change_pct, s.change_pct) AS change_pct,
+       coalesce(CASE WHEN f.status = 'credible_set' THEN k.conclusion->'culprits'->0->>'parent' END,
+         b.commit) AS base,
+       coalesce(f.commits[cardinality(f.commits)], h.commit) AS head,
+       '' AS commit, '' AS subject, 'comparison' AS page, c.id AS number
 FROM swing s JOIN comparison_pair c ON c.id = s.comparison LEFT JOIN comparison p ON p.id = s.proof
   JOIN tree t ON t.id = c.tree
 JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head JOIN testbox x ON x.name = s.testbox
+LEFT JOIN bisection k ON k.id = s.bisection
+LEFT JOIN v_searches f ON f.search = 'b' || k.id AND f.status IN ('credible_set', 'creep')
 WHERE s.direction = 'better' AND s.state IN ('noted', 'not_found')
+  AND k.status IS DISTINCT FROM 'not_reproduced'
   AND coalesce(p.ended_at, c.ended_at) >= :begin AND coalesce(p.ended_at, c.ended_at) < :end
 UNION ALL
 SELECT t.name, t.branch, r.testbox, coalesce(x.facts->>'label', ''), w.unit_job, r.metric,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from swingbot.core.incident.model import Expected, Incident
-from swingbot.core.model.statuses import ReportKind
+from swingbot.core.model.statuses import BisectionEnd, ReportKind
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.proof.gates import GateRow
 from swingbot.service.ports import Transaction
@@ -437,3 +437,32 @@ def test_improvements_are_swings_that_nobody_searches(store: Store, case: Case) 
         assert (found.base, found.head) == (commit(0), commit(1))
         assert found.page == f"/comparison/c{tip}"
         assert tx.reports.improvements_between(far, far + timedelta(days=1)) == []
+
+
+@pytest.mark.parametrize("status", ["not_reproduced", "credible_set", "creep", "inconclusive"])
+def test_an_improvement_is_what_its_bisection_found(
+    store: Store, case: Case, status: BisectionEnd
+) -> None:
+    """The range and size of a set of commits, the size of a creep; nothing that was denied."""
+    low, middle, high = (variant.commit for variant in case.lab.kernels[:3])
+    members = [{"commit": sha} for sha in (middle, high)]
+    with store.transaction() as tx:
+        tip = a_comparison(tx, case.lab, kind="watch")
+        tx.comparisons.add_row(tip, case.lab.spec, a_row(pct=8.0))
+        tx.comparisons.set_status(tip, "done")
+        tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="noted"))
+        search = a_bisection(tx, case.lab, request_key=status)
+        (swing,) = tx.swings.in_state("noted")
+        tx.swings.set_state(swing.id, "not_found", search)
+        culprits = [{**one, "parent": low, "change_pct": 6.0} for one in members]
+        facts = {"culprits": culprits, "members": members, "change_pct": 6.0}
+        tx.bisections.conclude(search, status, facts, None)
+        long_ago, far = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+        found = tx.reports.improvements_between(long_ago, far)
+    expected = {
+        "not_reproduced": [],
+        "credible_set": [(low, high, 6.0)],
+        "creep": [(commit(0), commit(1), 6.0)],
+        "inconclusive": [(commit(0), commit(1), 8.0)],
+    }
+    assert [(one.base, one.head, one.change_pct) for one in found] == expected[status]

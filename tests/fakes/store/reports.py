@@ -178,6 +178,17 @@ class Reports(Noun):
             ):
                 continue
             tree = self.db.trees[own.comparison.tree].tree
+            search = self.db.bisections.get(swing.bisection or 0)
+            status = search.bisection.status if search else None
+            if status == "not_reproduced":
+                continue
+            said = dict(search.conclusion or {}) if search else {}
+            pct = said.get("change_pct") if status in ("credible_set", "creep") else None
+            base = self.db.variants[own.comparison.base].commit
+            head = self.db.variants[own.comparison.head].commit
+            if pct is not None and status == "credible_set":
+                base = said["culprits"][0]["parent"]
+                head = said["members"][-1]["commit"]
             found.append(
                 Improvement(
                     tree=tree.name,
@@ -186,9 +197,9 @@ class Reports(Noun):
                     label=str(self.db.testboxes[swing.testbox].facts.get("label", "")),
                     unit_job=swing.unit_job,
                     metric=swing.metric,
-                    change_pct=swing.change_pct,
-                    base=self.db.variants[own.comparison.base].commit,
-                    head=self.db.variants[own.comparison.head].commit,
+                    change_pct=swing.change_pct if pct is None else pct,
+                    base=base,
+                    head=head,
                     page=f"/comparison/{ids.show('comparison', swing.comparison)}",
                 )
             )
