@@ -28,6 +28,7 @@ from tests.fakes.mail import brain_environment
 
 SAMPLES: Final = 300_000
 FILE_BYTES: Final = 48 << 20
+ROWS: Final = 12_000
 
 
 def _results(store: ArtifactDirectory, unit_job: str) -> tuple[str, int]:
@@ -44,8 +45,10 @@ def _results(store: ArtifactDirectory, unit_job: str) -> tuple[str, int]:
     return sha256, len(content)
 
 
-def fill(conn: sa.Connection, settings: Settings) -> tuple[str, int]:
-    """Return a boot with many samples and a large file, and an attempt under way."""
+def fill(conn: sa.Connection, settings: Settings) -> tuple[str, int, str]:
+    """Return a boot with many samples and a large file, an attempt under way, and a table of many
+    rows.
+    """
     lab = scenario.a_lab(conn)
     run = conn.execute(
         sa.text(
@@ -80,9 +83,19 @@ def fill(conn: sa.Connection, settings: Settings) -> tuple[str, int]:
     attempt = conn.execute(
         sa.text("SELECT min(id) FROM attempt WHERE state = 'running'")
     ).scalar_one()
+    conn.execute(
+        sa.text(
+            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict,"
+            " change_pct, detail) SELECT comparison, testbox, spec, unit_job, r.metric || n,"
+            " verdict, n % 97, detail || jsonb_build_object('metric', r.metric || n, 'change_pct',"
+            " n % 97, 'class', 'monitor', 'headline', false) FROM (SELECT * FROM comparison_row"
+            " WHERE comparison = :table LIMIT 1) r, generate_series(1, :rows) n"
+        ),
+        {"table": lab.comparison, "rows": ROWS},
+    )
     conn.commit()
     conn.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("ANALYZE"))
-    return f"x{lab.boot}", attempt
+    return f"x{lab.boot}", attempt, f"c{lab.comparison}"
 
 
 @contextmanager
@@ -91,7 +104,7 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
     given = brain_environment(place / "state", db_url) | environment
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:
-        boot, attempt = fill(conn, settings)
+        boot, attempt, table = fill(conn, settings)
     engine.dispose()
     settings.state.mkdir(parents=True, exist_ok=True)
     bearer = {"Authorization": f"Bearer {token(secret(settings.secret_file), attempt)}"}
@@ -106,6 +119,7 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
         port=settings.web.port,
         pid=web.pid,
         boot=boot,
+        table=table,
         attempt=f"a{attempt}",
         worker=bearer,
     )

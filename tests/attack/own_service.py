@@ -36,7 +36,7 @@ def filled(target: Target) -> Target:
     engine, text = make_engine(database_url(settings)), f"swingbot_{secrets.token_urlsafe(32)}"
     try:
         with engine.connect() as conn:
-            boot, attempt = fill(conn, settings)
+            boot, attempt, table = fill(conn, settings)
         a_person(engine, "Attack", Role.OPERATOR, text)
     finally:
         engine.dispose()
@@ -45,6 +45,7 @@ def filled(target: Target) -> Target:
         target,
         pid=next(beat.pid for beat in beats(target.state) if beat.part == "web"),
         boot=boot,
+        table=table,
         token=text,
         attempt=f"a{attempt}",
         worker={"Authorization": f"Bearer {bearer}"},

@@ -43,8 +43,8 @@ class Target:
     """`worker` are the headers of an attempt under way, whose id is `attempt`; None: no worker.
 
     `pid` is the process of the web service; None if it runs elsewhere (its memory is not judged).
-    `boot` has many samples and a large file. `state` is the state directory of a service on this
-    host. `token` is an operator's.
+    `boot` has many samples and a large file, `table` many rows. `state` is the state directory of a
+    service on this host. `token` is an operator's.
     """
 
     host: str = "127.0.0.1"
@@ -53,6 +53,7 @@ class Target:
     smtp_port: int = 8013
     pid: int | None = None
     boot: str = "x1"
+    table: str = "c1"
     state: Path | None = None
     token: str = ""
     attempt: str = ""

@@ -14,6 +14,7 @@ from tests.attack import (
     foreign_hosts,
     half_open_heads,
     large_files,
+    page_flood,
     slow_samples,
     wrong_tokens,
 )
@@ -70,6 +71,13 @@ def test_a_large_file_is_sent_in_pieces(target: Target) -> None:
 
 def test_wrong_tokens_lock_no_valid_one_out_of_the_same_address(target: Target) -> None:
     judge(lambda: wrong_tokens.run(target, valid={"Authorization": f"Bearer {READER}"}))
+
+
+@pytest.mark.parametrize("suffix", ["", ".json", "/table.csv"])
+def test_a_flood_of_one_client_at_a_page_delays_no_other_client(
+    target: Target, suffix: str
+) -> None:
+    judge(lambda: page_flood.run(target, suffix))
 
 
 def test_the_service_answers_for_no_host_of_somebody_else(target: Target) -> None:

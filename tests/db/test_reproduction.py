@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 from swingbot.app import address
 from swingbot.app.cli import main
 from swingbot.app.settings import load, with_place
-from swingbot.app.sheets import printed
+from swingbot.app.sheets import csv_pieces, printed
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.report.table.formats import FORMS
@@ -376,6 +376,7 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
         tables.routes(
             world.conn.engine,
             functools.partial(printed, open_artifact=lambda sha256: io.BytesIO()),
+            functools.partial(csv_pieces, open_artifact=lambda sha256: io.BytesIO()),
             FORMS,
         ),
     )

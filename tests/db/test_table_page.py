@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from swingbot.app.sheets import printed
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -35,6 +36,58 @@ def client(db_url: str, tmp_path: Path) -> Iterator[TestClient]:
     with TestClient(app, follow_redirects=False) as found:
         yield found
     engine.dispose()
+
+
+def test_rows_come_in_pieces_and_all_of_them(client: TestClient, conn: sa.Connection) -> None:
+    made = an_experiment(conn, kernels=3, boots=2)
+    conn.execute(
+        sa.text(
+            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against, arm,"
+            " reference, verdict, change_pct, detail) SELECT comparison, testbox, spec, unit_job,"
+            " r.metric || n, against, arm, reference, (ARRAY['worse', 'same', 'unclear'])[1 + n %"
+            " 3], v, detail || jsonb_build_object('metric', r.metric || n, 'change_pct', v,"
+            " 'verdict', (ARRAY['worse', 'same', 'unclear'])[1 + n % 3], 'class', 'monitor',"
+            " 'headline', false) FROM (SELECT * FROM comparison_row LIMIT 1) r,"
+            " LATERAL (SELECT n, nullif(n % 7, 0) / 3.0::float AS v"
+            " FROM generate_series(1, 1200) n) g"
+        )
+    )
+    conn.commit()
+    address = f"/experiment/e{made.id}.json"
+    whole = read.table(conn, f"e{made.id}")["rows"]
+    assert len(whole) > 1200
+    pieces, after = [], ""
+    while after is not None:
+        document = client.get(address, params={"after": after}).json()
+        pieces.append(document["rows"])
+        after = document["next"]
+    assert [len(piece) for piece in pieces] == [500, 500, len(whole) - 1000]
+    assert [row["metric"] for piece in pieces for row in piece] == [row["metric"] for row in whole]
+
+    listed, link = [], f"/experiment/e{made.id}"
+    while link:
+        text = page(client, link)
+        listed.append(len(re.findall(r'<tr class="counter">', text)))
+        link = next((one for one in links(text) if "?after=" in one), "")
+    assert len(listed) == 3 and sum(listed) >= 1200
+
+    lines = page(client, f"/experiment/e{made.id}/table.csv").splitlines()
+    whole_csv = printed(conn, f"e{made.id}", "csv", _no_artifact).splitlines()
+    assert lines[0] == whole_csv[0]
+    assert sorted(lines) == sorted(whole_csv)
+
+
+@pytest.mark.parametrize("after", ["x", "W10", "WzFd", "a" * 9000, "W251bGxd", "é"])
+def test_what_is_no_cursor_is_refused(client: TestClient, conn: sa.Connection, after: str) -> None:
+    made = an_experiment(conn, kernels=2, boots=1)
+    for suffix in ("", ".json"):
+        answer = client.get(f"/experiment/e{made.id}{suffix}", params={"after": after})
+        assert answer.status_code == 400, answer.text
+        assert "no value of `next`" in answer.text or "next" in answer.text
+
+
+def _no_artifact(sha256: str) -> BinaryIO:
+    raise FileNotFoundError(sha256)
 
 
 def page(client: TestClient, path: str) -> str:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
-from swingbot.app.sheets import printed
+from swingbot.app.sheets import csv_pieces, printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.report.table.formats import FORMS
@@ -60,7 +60,12 @@ def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
         *MetricPages(source, renderer, lab).routes(),
         *forms.routes(),
         *TableForm(renderer, forms, submitter, 1 << 20).routes(),
-        *tables.routes(engine, partial(printed, open_artifact=_no_artifact), FORMS),
+        *tables.routes(
+            engine,
+            partial(printed, open_artifact=_no_artifact),
+            partial(csv_pieces, open_artifact=_no_artifact),
+            FORMS,
+        ),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), MailSection()
         ).routes(),

@@ -225,7 +225,7 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
 
 
 def test_wrong_tokens_are_counted_and_slowed_down_for_their_client_alone(site: Site) -> None:
-    for _ in range(FAILURES.burst):
+    for _ in range(int(FAILURES.burst)):
         assert site.sign_in("guess").status_code == 403
     answer = site.sign_in("guess")
     assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 61

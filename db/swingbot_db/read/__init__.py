@@ -41,9 +41,11 @@ from .results import (
 from .search import search
 from .tables import (
     boot_means_of_table,
+    headlines_of_table,
     list_comparisons,
     list_experiments,
     measured_in_table,
+    metric_pieces,
     metrics_of_table,
     samples_of_table,
     table,
@@ -66,6 +68,7 @@ __all__ = [
     "controller",
     "found_culprits",
     "gates",
+    "headlines_of_table",
     "history",
     "incident",
     "kernel",
@@ -85,6 +88,7 @@ __all__ = [
     "measured_in_table",
     "measured_kernels",
     "metric_history",
+    "metric_pieces",
     "metric_places",
     "metrics_of_table",
     "moderated",

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import sqlalchemy as sa
 
-from swingbot.core.model import ids
+from swingbot.core.model import cursor, ids
 from swingbot.core.model.documents import Progress, SwingEvidence, Table
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.table.references import references
@@ -41,7 +41,18 @@ SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state,
 FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec JOIN testbox b ON b.name = p.testbox
 WHERE p.comparison = :id ORDER BY p.testbox, p.spec
 """
-_ROWS = """
+# the most interesting first
+_VERDICTS: Final = ("worse", "changed", "invalid", "unclear", "better", "same")
+_IMPORTANCE: Final = (
+    "CASE WHEN coalesce(r.detail->>'class', '') <> '' THEN r.detail->>'class' <> 'benchmark'"
+    " ELSE starts_with(r.metric, 'perf-stat.') END",
+    f"array_position(ARRAY{list(_VERDICTS)}, r.verdict)",
+    "-abs(coalesce(r.change_pct, 0))",
+    *(f'r.{name} COLLATE "C"' for name in ("testbox", "unit_job", "metric", "against")),
+    "r.arm",
+)
+_KEY_TYPES: Final = (bool, int, float, str, str, str, str, int)
+_ROWS = f"""
 SELECT r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.detail,
        b.facts->>'label' AS label, s.id AS swing, s.state AS swing_state, s.bisection,
        s.source AS swing_source, s.proof, s.evidence
@@ -49,6 +60,9 @@ FROM comparison_row r JOIN testbox b ON b.name = r.testbox
 LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.comparison, r.testbox,
   r.unit_job, r.metric)
 WHERE r.comparison = :id AND (CAST(:metrics AS text[]) IS NULL OR r.metric = ANY(:metrics))
+  AND (CAST(:k0 AS boolean) IS NULL
+    OR ({", ".join(_IMPORTANCE)}) > (:k0, :k1, :k2, :k3, :k4, :k5, :k6, :k7))
+ORDER BY {", ".join(_IMPORTANCE)} LIMIT :limit
 """
 # Boots are shared by image: an arm includes boots of an identical kernel for another request.
 # The series is '' on a repeatable testbox, else the table's own (`service/order/place.py`).
@@ -116,6 +130,11 @@ FROM comparison_row r JOIN comparison c ON c.id = r.comparison AND r.against = c
 WHERE r.comparison = :id
 GROUP BY r.unit_job, r.metric ORDER BY r.unit_job, r.metric
 """
+_ROWS_BY_METRIC = f"""
+SELECT r.metric, count(*) AS rows FROM comparison_row r WHERE r.comparison = :id
+GROUP BY r.metric
+ORDER BY bool_and({_IMPORTANCE[0]}), min({_IMPORTANCE[1]}), min({_IMPORTANCE[2]}), r.metric
+"""
 _MEASURED = _BOOTS_OF + (
     ", latest AS (SELECT DISTINCT ON (testbox, part) id, testbox FROM of_arm WHERE outcome = 'up'"
     " ORDER BY testbox, part, id DESC) "
@@ -153,8 +172,6 @@ GROUP BY c.id, t.name
 ORDER BY c.id DESC LIMIT :limit
 """
 _OPEN: Final = ("waiting", "running")
-# sort order: the most interesting first
-_VERDICTS: Final = ("worse", "changed", "invalid", "unclear", "better", "same")
 
 
 def table(
@@ -162,21 +179,25 @@ def table(
     id: int | str,
     metrics: Sequence[str] | None = None,
     queue: estimate.LabQueue | None = None,
+    after: str | None = None,
 ) -> Table:
     """Return one table (docs/json.md), named by `c5`, `e6` or a bare number.
 
-    `metrics` limits the rows. `queue`: the lab's, if the caller has loaded it.
-    Raises NotFound, which names the right address if the letter is wrong.
+    `metrics` limits the rows. `queue`: the lab's, if the caller has loaded it. `after`: the rows in
+    pieces, the one that follows this cursor ('': the first); None: all.
+    Raises NotFound, which names the right address if the letter is wrong; ValueError for a string
+    that is no cursor.
     """
     row = _found(conn, id)
     of = row["id"]
+    found, row["next"] = _piece(conn, of, metrics, after)
     row |= {
         "id": ids.of_table(row["kind"], of),
         "incident": shown("incident", row["incident"]),
         "parts": rows(conn, _PARTS, id=of),
         "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
         "orders": [o | {"id": shown("order", o["id"])} for o in rows(conn, _ORDERS, id=of)],
-        "rows": rows_of(conn, of, metrics),
+        "rows": found,
     }
     row["arms"] = _arms(conn, of, row)
     row["facts_differ"] = facts_differ(
@@ -213,8 +234,22 @@ def _boot(boot: Row) -> Row:
 
 def rows_of(conn: sa.Connection, number: int, metrics: Sequence[str] | None = None) -> list[Row]:
     """The rows of a table: benchmark metrics before counters, worst first."""
-    documents = [_row(row) for row in rows(conn, _ROWS, id=number, metrics=metrics)]
-    return sorted(documents, key=_importance)
+    return _piece(conn, number, metrics, None)[0]
+
+
+def _piece(
+    conn: sa.Connection, number: int, metrics: Sequence[str] | None, after: str | None
+) -> tuple[list[Row], str | None]:
+    """Rows after a cursor, and the cursor of the last one (None: no row follows)."""
+    key = cursor.decode(after, _KEY_TYPES) if after else [None] * len(_KEY_TYPES)
+    given = {f"k{at}": value for at, value in enumerate(key)}
+    limit = None if after is None else cursor.PIECE + 1
+    found = rows(conn, _ROWS, id=number, metrics=metrics, limit=limit, **given)
+    documents = [_row(row) for row in found]
+    if limit is None or len(documents) < limit:
+        return documents, None
+    del documents[cursor.PIECE :]
+    return documents, cursor.encode(_importance(documents[-1]))
 
 
 def _row(row: Row) -> Row:
@@ -240,8 +275,8 @@ def _importance(row: Row) -> tuple[Any, ...]:
     change = row.get("change_pct")
     return (
         row["counter"],
-        _VERDICTS.index(row["verdict"]),
-        -abs(change) if change is not None else 0.0,
+        1 + _VERDICTS.index(row["verdict"]),
+        -abs(float(change)) if change is not None else 0.0,
         row["testbox"],
         row["unit_job"],
         row["metric"],
@@ -358,6 +393,29 @@ def metrics_of_table(conn: sa.Connection, id: int | str) -> list[Row]:
     """
     of = _found(conn, id)["id"]
     return [row | {"counter": is_counter(row)} for row in rows(conn, _METRICS, id=of)]
+
+
+def headlines_of_table(conn: sa.Connection, id: int | str) -> list[str]:
+    """Names of the headline metrics of a table, and of metrics that repeat their numbers."""
+    found = metrics_of_table(conn, id)
+    headlines = {row["metric"] for row in found if row["headline"]}
+    return sorted(headlines | {row["metric"] for row in found if row["alias_of"] in headlines})
+
+
+def metric_pieces(conn: sa.Connection, id: int | str) -> list[list[str]]:
+    """Names of the metrics of a table, the most important first, so many of them that their rows
+    are a piece.
+    """
+    found = rows(conn, _ROWS_BY_METRIC, id=_found(conn, id)["id"])
+    pieces: list[list[str]] = []
+    size = cursor.PIECE
+    for row in found:
+        if size + row["rows"] > cursor.PIECE:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(row["metric"])
+        size += row["rows"]
+    return pieces
 
 
 def measured_in_table(conn: sa.Connection, id: int | str) -> list[Row]:

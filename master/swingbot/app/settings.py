@@ -157,9 +157,9 @@ class WebSection:
         "comma-separated host names to answer for, besides localhost, this host's name and those of"
         " public_url and exchange_url; *: any",
     )
-    rate: Annotated[int, at_least(0)] = _key(
-        1200,
-        "requests per minute allowed for one client, a quarter of them in a burst; 0: no limit",
+    rate: Annotated[float, at_least(0)] = _key(
+        40.0,
+        "processor seconds per minute allowed for one client, a quarter in a burst; 0: no limit",
     )
     write_rate: Annotated[int, at_least(0)] = _key(
         120,

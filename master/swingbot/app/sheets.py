@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
 from swingbot.core.model import ids
-from swingbot.core.report.table.formats import FORMS, NothingToShow
+from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv
 from swingbot.core.report.table.sheet import Sheet, sheet_of_bisection
 from swingbot.service.kernel.compare import Open
 from swingbot.service.ports import RequestError
 from swingbot.service.report.table_sheet import sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
+
+Connect = Callable[[], AbstractContextManager[Connection]]
 
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: Open) -> str:
@@ -20,6 +25,24 @@ def printed(conn: Connection, id_: str, form: str, open_artifact: Open) -> str:
         raise RequestError(str(error)) from None
 
 
+def csv_pieces(connect: Connect, id_: str, open_artifact: Open) -> Iterator[str]:
+    """Format the numbers of `id_` as CSV, some metrics at a time, each with its own connection.
+
+    The first piece raises RequestError.
+    """
+    with connect() as conn:
+        table = _table_of(conn, id_)
+        if table is None:
+            yield as_csv(_of_bisection(conn, id_))
+            return
+        pieces = read.metric_pieces(conn, table)
+    for at, metrics in enumerate(pieces or [[]]):
+        with connect() as conn:
+            document = read.table(conn, table, metrics)
+            sheet = sheet_of(read, open_artifact, conn, document, form="csv", id_=id_)
+        yield as_csv(sheet, heading=at == 0)
+
+
 def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> Sheet:
     """Build the sheet of `id_`.
 
@@ -27,17 +50,23 @@ def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> She
     that table exists. Raises RequestError for a kind without numbers and for a bisection without a
     culprit.
     """
+    table = _table_of(conn, id_)
+    if table is None:
+        return _of_bisection(conn, id_)
+    metrics = read.headlines_of_table(conn, table) if form in HEADLINES else None
+    document = read.table(conn, table, metrics)
+    return sheet_of(read, open_artifact, conn, document, form=form, id_=id_)
+
+
+def _table_of(conn: Connection, id_: str) -> str | None:
+    """Return the table with the numbers of `id_`; None: its own boots. Raises RequestError."""
     kind, _ = ids.read(id_)
     if kind not in (*ids.TABLES, "bisection", "incident", "report"):
         raise RequestError(
             f"{id_} has no numbers; give a comparison (c5), experiment (e6), bisection (b2),"
             " incident (i1) or report (r4)"
         )
-    table = id_ if kind in ids.TABLES else _table_behind(conn, kind, id_)
-    if table is None:
-        return _of_bisection(conn, id_)
-    document = read.table(conn, table)
-    return sheet_of(read, open_artifact, conn, document, form=form, id_=id_)
+    return id_ if kind in ids.TABLES else _table_behind(conn, kind, id_)
 
 
 def _table_behind(conn: Connection, kind: str, id_: str) -> str | None:

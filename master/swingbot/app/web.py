@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import socket
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +25,10 @@ from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
-from swingbot.app.sheets import printed
+from swingbot.app.sheets import csv_pieces, printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
+from swingbot.core.access.rates import Buckets
 from swingbot.core.access.uploads import UploadLimits
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
@@ -36,11 +38,12 @@ from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
-from swingbot.web.access.request_limits import RequestLimits, Traffic, rate_of
+from swingbot.web.access.request_limits import RequestLimits, Traffic, budget_of, rate_of
 from swingbot.web.access.session import Sessions
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
-from swingbot.web.http.lanes import EXCHANGE_THREADS
+from swingbot.web.http.fair_threads import FairThreads, share
+from swingbot.web.http.lanes import EXCHANGE_THREADS, PAGE_THREADS
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
@@ -60,6 +63,7 @@ from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
 METRICS_CONNECTIONS: Final = 2
+SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
     files=limits.ATTEMPT_FILES, size=limits.ATTEMPT_BYTES, open_files=limits.OPEN_UPLOADS
@@ -77,6 +81,9 @@ def serve(settings: Settings, engine: Engine) -> None:
         proxies=web.proxies,
         connections=limits.CONNECTIONS,
     )
+    # A page asks the database dozens of times, and takes the interpreter back from a page that
+    # computes each time; Python's 5 ms would make it ten times as long.
+    sys.setswitchinterval(SWITCH_SECONDS)
     with watching_readers(engine):
         BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
 
@@ -125,7 +132,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     metrics_engine = own_pool(
         engine, connections=METRICS_CONNECTIONS, query_seconds=limits.METRICS_SECONDS
     )
-    traffic = Traffic(limits.CONNECTIONS)
+    traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS),
         *boot_order.routes(engine, read.boot_order),
@@ -137,7 +144,12 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
-        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), FORMS),
+        *tables.routes(
+            engine,
+            functools.partial(printed, open_artifact=store.open),
+            functools.partial(csv_pieces, open_artifact=store.open),
+            FORMS,
+        ),
         *(
             metrics(settings, metrics_engine, traffic).routes()
             if settings.web.metrics != "off"
@@ -155,6 +167,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         lambda metric: unit_of(programs, metric),
         Reproductions(engine, store, settings),
     )
+    share(app.router.routes, FairThreads(PAGE_THREADS, spent))
 
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None
@@ -172,7 +185,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     limited = RequestLimits(
         SpooledBodies(gate, spool),
         renderer,
-        rate_of(web.rate),
+        spent,
         functools.partial(_limit, patch_bytes),
         of_worker,
         traffic=traffic,

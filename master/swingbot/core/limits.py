@@ -98,3 +98,7 @@ RAW_FILE_BYTES: Final = 64 << 20
 RAW_PATH_PARTS: Final = 8
 # Clients whose rate is remembered; beyond, the one that asked longest ago is forgotten.
 CLIENTS: Final = 20_000
+# Rows of a table in one answer; a cursor has the rest.
+PIECE_ROWS: Final = 500
+# Characters of a cursor.
+CURSOR_CHARACTERS: Final = 4000

@@ -19,8 +19,8 @@ IDLE_SECONDS: Final = 15
 STALL_SECONDS: Final = 60.0
 # Requests, and connections without one, of a client at once; browsers keep 6 connections open.
 CLIENT_REQUESTS: Final = 32
-# Downloads of raw results of a client at once; slow ones leave room for pages.
-CLIENT_DOWNLOADS: Final = 16
+# Processor seconds that a request counts for besides its thread: its head, and its response.
+REQUEST_SECONDS: Final = 0.005
 # Bytes of the body of a request that sends no files.
 FORM_BYTES: Final = 64 << 10
 # Seconds of such a body.

@@ -1,4 +1,5 @@
-"""A request rate limit for each client: a token bucket that fills at a steady rate.
+"""A limit for each client, of requests or of processor seconds: a token bucket that fills at a
+steady rate.
 
 The level is stored as the moment at which the bucket is full again, one number for each client
 (the generic cell rate algorithm, ITU-T I.371).
@@ -7,18 +8,23 @@ The level is stored as the moment at which the bucket is full again, one number 
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
 from swingbot.core import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """`burst` requests at once, then `per_second`."""
+    """`burst` tokens at once, then `per_second`."""
 
     per_second: float
-    burst: int
+    burst: float
+
+
+UNLIMITED: Final = Rate(per_second=1.0, burst=math.inf)
 
 
 class Buckets:
@@ -28,22 +34,30 @@ class Buckets:
         self._rate, self._remembered = rate, remembered
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
-    def wait(self, client: str, now: float) -> float:
-        """Seconds until `client` may ask again; 0.0 if it may now."""
-        step = 1.0 / self._rate.per_second
-        return max(0.0, self._full_at.get(client, now) - now - (self._rate.burst - 1) * step)
+    def wait(self, client: str, now: float, tokens: float = 1.0) -> float:
+        """Seconds until the bucket has `tokens`; 0.0 if it has."""
+        level = (self._rate.burst - tokens) / self._rate.per_second
+        return max(0.0, self.debt(client, now) - level)
+
+    def debt(self, client: str, now: float) -> float:
+        """Seconds until the bucket is full, which grow with what was taken lately."""
+        return max(0.0, self._full_at.get(client, now) - now)
 
     def take(self, client: str, now: float) -> float:
         """Take a token and return 0.0, or return the seconds to wait and take nothing."""
         wait = self.wait(client, now)
         if wait == 0.0:
-            self._full_at[client] = (
-                max(self._full_at.get(client, now), now) + 1.0 / self._rate.per_second
-            )
-            self._full_at.move_to_end(client)
-            while len(self._full_at) > self._remembered:
-                self._full_at.popitem(last=False)
+            self.charge(client, 1.0, now)
         return wait
+
+    def charge(self, client: str, tokens: float, now: float) -> None:
+        """Take `tokens`, more than there are if need be."""
+        self._full_at[client] = (
+            max(self._full_at.get(client, now), now) + tokens / self._rate.per_second
+        )
+        self._full_at.move_to_end(client)
+        while len(self._full_at) > self._remembered:
+            self._full_at.popitem(last=False)
 
     def __len__(self) -> int:
         return len(self._full_at)

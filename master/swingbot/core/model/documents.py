@@ -224,6 +224,7 @@ class Table(TypedDict):
     # `head`, `words`, `about` ([facts](facts.md#comparing-the-sheets))
     facts_differ: list[dict[str, Any]]
     rows: list[Row]  # benchmark metrics first, then worse first, then larger first
+    next: str | None  # `?after=` gives the next 500 rows
     boot_list: list[BootOfAnArm]  # its boots
     orders: list[WantedOrder]  # what it ordered
     progress: Progress  # how far it is

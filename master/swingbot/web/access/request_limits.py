@@ -1,4 +1,4 @@
-"""Limits on rate, size, duration and concurrency of requests, the same for every client.
+"""Limits on processor time, size, duration and concurrency of requests, the same for every client.
 
 This module knows nothing of a request's meaning. `web/access/read_access.py` and the forms decide
 what it may do.
@@ -12,28 +12,32 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swingbot.core.access.rates import Buckets, Rate
+from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
 
 from .. import limits
 from ..http.error_response import failure
 from ..http.render import Renderer
 from .session import client_of
 
-_DOWNLOADS: Final = ("/raw/", "/artifacts/")
-
 Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 
 
 def rate_of(per_minute: int) -> Rate | None:
-    """The setting web.rate as a token bucket; None for no limit."""
+    """The setting web.write_rate as a token bucket; None for no limit."""
     return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
+
+
+def budget_of(seconds_per_minute: float) -> Rate:
+    """The setting web.rate, of processor seconds, as a token bucket."""
+    if not seconds_per_minute:
+        return UNLIMITED
+    return Rate(per_second=seconds_per_minute / 60, burst=seconds_per_minute / 4)
 
 
 class Traffic:
@@ -63,13 +67,16 @@ class RequestLimits:
         self,
         app: ASGIApp,
         renderer: Renderer,
-        rate: Rate | None,
+        spent: Buckets,
         limit: Limit,
         known: Callable[[HTTPConnection], bool],
         now: Callable[[], float] = time.monotonic,
         traffic: Traffic | None = None,
     ) -> None:
-        """`traffic` has the maximum number of concurrent requests, and counts them."""
+        """`spent` has the processor seconds of each client, charged by the threads that work.
+
+        `traffic` has the maximum number of concurrent requests, and counts them.
+        """
         self._app, self._renderer, self._limit, self._known, self._now = (
             app,
             renderer,
@@ -77,10 +84,9 @@ class RequestLimits:
             known,
             now,
         )
-        self._buckets = Buckets(rate) if rate else None
+        self._spent = spent
         self._traffic = traffic or Traffic(200)
         self._at_once: Counter[str] = Counter()
-        self._downloads: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -107,27 +113,24 @@ class RequestLimits:
             if counted:
                 stack.enter_context(self._traffic.one_more())
                 stack.enter_context(_one_more(self._at_once, client_of(request)))
-                if _is_download(request):
-                    stack.enter_context(_one_more(self._downloads, client_of(request)))
             await self._app(scope, _measured(receive, limit), send)
 
     def _too_often(self, request: HTTPConnection) -> HTTPException | None:
         client = client_of(request)
-        wait = self._buckets.take(client, self._now()) if self._buckets is not None else 0.0
+        wait = self._spent.wait(client, self._now(), 0.0)
         if wait > 0:
             return HTTPException(
                 429,
-                "Too many requests from your address; wait a moment.",
+                "Requests from your address took too much processor time; wait a moment.",
                 headers={"retry-after": str(math.ceil(wait))},
             )
+        self._spent.charge(client, limits.REQUEST_SECONDS, self._now())
         return None
 
     def _too_many(self, request: HTTPConnection) -> HTTPException | None:
         client = client_of(request)
         if self._at_once[client] >= limits.CLIENT_REQUESTS:
             return _wait_for(429, f"{limits.CLIENT_REQUESTS} requests from your address")
-        if _is_download(request) and self._downloads[client] >= limits.CLIENT_DOWNLOADS:
-            return _wait_for(429, f"{limits.CLIENT_DOWNLOADS} downloads from your address")
         if self._traffic.open >= self._traffic.most:
             return _wait_for(503, f"{self._traffic.most} requests")
         return None
@@ -157,10 +160,6 @@ def _wait_for(status: int, what: str) -> HTTPException:
     return HTTPException(
         status, f"{what} are in progress; wait for them to finish.", headers={"retry-after": "1"}
     )
-
-
-def _is_download(request: HTTPConnection) -> bool:
-    return str(request.scope["path"]).startswith(_DOWNLOADS)
 
 
 @contextmanager

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
+
+from .fair_threads import PiecesResponse
 
 _CHUNK: Final = 1 << 18
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -52,7 +54,7 @@ def stored(
     if request.method == "HEAD":
         file.close()
         return Response(status_code=status, headers=more, media_type=media_type)
-    return StreamingResponse(
+    return PiecesResponse(
         _pieces(file, selected), status_code=status, headers=more, media_type=media_type
     )
 

@@ -15,13 +15,13 @@ from starlette.responses import (
     PlainTextResponse,
     RedirectResponse,
     Response,
-    StreamingResponse,
 )
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
 
+from ..http.fair_threads import PiecesResponse
 from ..http.file_response import stored
 from ..http.render import Renderer
 from ..http.snapshot_reader import SnapshotReader
@@ -120,9 +120,7 @@ class RawPages:
             ),
         }[path]()
         headers = {"content-disposition": f'attachment; filename="{manifest["id"]}-{path}"'}
-        return StreamingResponse(
-            _blocks(lines), media_type="text/csv; charset=utf-8", headers=headers
-        )
+        return PiecesResponse(_blocks(lines), media_type="text/csv; charset=utf-8", headers=headers)
 
     def _samples(self, id: str) -> Iterator[Row]:
         for page in self._source.read.sample_pages(self._source.reading, id):

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.model import documents, ids
+from swingbot.core.model import cursor, documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.documents import Table
 from swingbot.core.model.lookup import NotFound
@@ -42,7 +42,6 @@ _TABLE_CELLS: Final = 600  # kernels x metrics x testboxes shown as tables on on
 _OPEN_TABLES: Final = 2  # tables that are unfolded
 _BOOTS: Final = 2000  # boots listed one by one
 _LIVE: Final = 6  # metrics plotted before anything is judged
-_OTHERS: Final = 400  # further metrics listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,11 @@ class TablePages:
         read = self._source.read
         with self._source.reading() as conn:
             if is_json(request):
-                return JSONResponse(self._document(conn, id))
+                try:
+                    after = request.query_params.get("after", "")
+                    return JSONResponse(self._document(conn, id, after=after))
+                except ValueError as error:
+                    raise HTTPException(400, f"{error}") from error
             metrics = read.metrics_of_table(conn, id)
             one = _one_metric(request, metrics)
             headlines = (
@@ -117,7 +120,7 @@ class TablePages:
             in range(2, limits.RESULT_KERNELS + 1),
             "live": live,
             "perf": any(row["metric"].startswith("perf-stat.") for row in metrics),
-            "others": [] if one else _others(word, document["id"], metrics),
+            "others": [] if one else _others(word, document["id"], metrics, _after(request)),
             **_tables(word, document, sheet, shown),
             "texts": [] if one else sheet.texts,
             "free_memory": memory,
@@ -126,8 +129,15 @@ class TablePages:
         refresh = request if document["status"] in _OPEN else None
         return self._renderer.page("table.html", refresh=refresh, **context)
 
-    def _document(self, conn: Connection, id: str, metrics: Sequence[str] | None = None) -> Table:
-        document = self._source.read.table(conn, id, metrics)
+    def _document(
+        self,
+        conn: Connection,
+        id: str,
+        metrics: Sequence[str] | None = None,
+        *,
+        after: str | None = None,
+    ) -> Table:
+        document = self._source.read.table(conn, id, metrics, after=after)
         document["kernel_changes"] = kernel_changes(
             self._source.read, self._artifact, conn, document
         )
@@ -279,21 +289,32 @@ def _same_image(document: Table) -> list[list[str]]:
     return [own for own in names.values() if len(own) > 1]
 
 
-def _others(word: str, id: str, metrics: Sequence[Row]) -> Row:
+def _others(word: str, id: str, metrics: Sequence[Row], after: Sequence[Any] | None) -> Row:
     """Metrics with a page of their own: benchmark metrics, then counters by size of change."""
     others = [row for row in metrics if not row["headline"] and not row["alias_of"]]
-    others.sort(
-        key=lambda row: (
-            row["counter"],
-            -(row["largest_pct"] or 0.0),
-            row["metric"],
-            row["unit_job"],
-        )
-    )
+    others.sort(key=_order_of_others)
+    rest = [row for row in others if after is None or _order_of_others(row) > [*after]]
+    shown = rest[: cursor.PIECE]
     return {
         "count": len(others),
-        "rows": [row | {"href": _metric_page(word, id, row)} for row in others[:_OTHERS]],
+        "rows": [row | {"href": _metric_page(word, id, row)} for row in shown],
+        "first": after is None,
+        "next": cursor.encode(_order_of_others(shown[-1])) if len(rest) > len(shown) else None,
     }
+
+
+def _order_of_others(row: Row) -> list[Any]:
+    change = -float(row["largest_pct"] or 0.0)
+    return [bool(row["counter"]), change, row["metric"], row["unit_job"]]
+
+
+def _after(request: Request) -> Sequence[Any] | None:
+    """The cursor of the page, decoded. Raises HTTPException."""
+    try:
+        after = request.query_params.get("after")
+        return cursor.decode(after, (bool, float, str, str)) if after else None
+    except ValueError as error:
+        raise HTTPException(400, f"{error}") from error
 
 
 def _metric_page(word: str, id: str, row: Mapping[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -13,40 +15,51 @@ from starlette.routing import Route
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 
-from ..http.csv_attachment import csv_attachment
+from ..http.csv_attachment import CSV, csv_headers
+from ..http.fair_threads import PiecesResponse
 from ..ports import Connection, Engine
 
 Printed = Callable[[Connection, str, str], str]
+CsvPieces = Callable[[Callable[[], AbstractContextManager[Connection]], str], Iterator[str]]
 _KINDS: Final = (*ids.TABLES, "bisection", "incident", "report")
 
 
-def routes(engine: Engine, printed: Printed, forms: Collection[str]) -> list[Route]:
+def routes(
+    engine: Engine, printed: Printed, csv_pieces: CsvPieces, forms: Collection[str]
+) -> list[Route]:
     """Tables in text `forms`, and as a CSV file.
 
-    `printed` returns the text of an id in one of the `forms`. It raises RequestError for an object
-    without numbers.
+    `printed` returns the text of an id in one of the `forms`, `csv_pieces` the lines of its CSV.
+    They raise RequestError for an object without numbers.
     """
 
-    def text_of(request: Request, form: str) -> str:
+    def id_of(request: Request) -> str:
         kind, id = (request.path_params[name] for name in ("kind", "id"))
         if kind not in _KINDS:
             raise HTTPException(404, f"Kinds with tables are {', '.join(_KINDS)}.")
+        ids.read(id, kind)
+        return str(id)
+
+    def table(request: Request) -> Response:
+        id, form = id_of(request), request.path_params["form"]
         if form not in forms:
             names = ", ".join(f"{name}.txt" for name in forms)
             raise HTTPException(404, f"Tables are {names}.")
-        ids.read(id, kind)
         try:
             with engine.connect() as conn:
-                return printed(conn, id, form)
+                text = printed(conn, id, form)
         except RequestError as error:
             raise HTTPException(404, f"{error}") from error
-
-    def table(request: Request) -> Response:
-        text = text_of(request, request.path_params["form"])
         return PlainTextResponse(text, headers={"cache-control": "no-cache"})
 
     def spreadsheet(request: Request) -> Response:
-        return csv_attachment(request.path_params["id"], text_of(request, "csv"))
+        id = id_of(request)
+        pieces = csv_pieces(engine.connect, id)
+        try:
+            first = next(pieces)
+        except RequestError as error:
+            raise HTTPException(404, f"{error}") from error
+        return PiecesResponse(chain([first], pieces), media_type=CSV, headers=csv_headers(id))
 
     return [
         Route("/{kind}/{id}/{form}.txt", table),

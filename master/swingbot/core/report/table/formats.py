@@ -79,11 +79,12 @@ def as_changelog(sheet: Sheet) -> str:
     )
 
 
-def as_csv(sheet: Sheet) -> str:
+def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
     """Return one line per kernel, metric and reference. Missing values are empty."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
-    write.writerow([*_CSV, *sheet.columns])
+    if heading:
+        write.writerow([*_CSV, *sheet.columns])
     for block in sheet.blocks:
         head = [block.testbox, block.unit_job, block.metric, block.unit, block.better or ""]
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
@@ -208,6 +209,8 @@ FORMS: Final[Mapping[str, Callable[[Sheet], str]]] = {
     "lkp": as_lkp,
     "perf": as_perf,
 }
+# Formats of the headline metrics alone
+HEADLINES: Final = ("mail", "changelog")
 # Metrics whose runs a format needs, as LIKE patterns
 SAMPLES: Final[Mapping[str, tuple[str, ...]]] = {"lkp": ("%",), "perf": (f"{_COUNTER}%",)}
 

@@ -1,0 +1,36 @@
+"""Cursors: where the rows of an answer end, so that the next answer continues there.
+
+A cursor has the sort key of the last row, so that it holds while rows come and go before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from swingbot.core.limits import CURSOR_CHARACTERS, PIECE_ROWS
+
+PIECE: Final = PIECE_ROWS
+
+
+def encode(key: Sequence[str | float | bool]) -> str:
+    """Return the cursor of a row with this sort key, of characters that an address may have."""
+    text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode(cursor: str, like: Sequence[type]) -> list[str | float | bool]:
+    """Return the sort key. Raises ValueError if it has not the types of `like`."""
+    try:
+        if len(cursor) > CURSOR_CHARACTERS:
+            raise ValueError
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
+        key = json.loads(text)
+        if [type(value) for value in key] != [*like] or any("\0" in str(value) for value in key):
+            raise ValueError
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        raise ValueError(f"{cursor[:60]!r} is no value of `next`") from None
+    return list(key)

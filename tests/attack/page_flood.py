@@ -1,0 +1,76 @@
+"""One client asks for a page of thousands of rows, 25 times at once, again and again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Final
+
+import httpx
+
+from tests.attack.target import MEMORY_LIMIT, Result, Target
+
+NAME: Final = "a flood at one page"
+WANTED: Final = "another client's page takes at most three times as long, and memory is bounded"
+AT_ONCE: Final = 25
+ROUNDS: Final = 4  # without and with the flood in turns, so that other work delays both
+PAGES: Final = 5  # of the other client in a round
+TIMES: Final = 3.0
+OTHER: Final = "127.0.0.2"
+
+
+def run(target: Target, suffix: str = "") -> Result:
+    """`suffix`: of the address of the table."""
+    path = f"/comparison/{target.table}{suffix}"
+    calm: list[float] = []
+    flooded: list[float] = []
+    answers: list[int] = []
+    other = httpx.HTTPTransport(local_address=OTHER)
+    with httpx.Client(transport=other, base_url=target.url, timeout=60) as client:
+
+        def ask(seconds: list[float]) -> None:
+            for _ in range(PAGES):
+                begin = time.monotonic()
+                answers.append(client.get("/").status_code)
+                seconds.append(time.monotonic() - begin)
+
+        ask([])  # the first page loads templates
+        for _ in range(ROUNDS):
+            ask(calm)
+            with _flood(target, path) as rows:
+                ask(flooded)
+    ratio = median(flooded) / median(calm)
+    resident = target.resident()
+    stood = set(answers) == {200} and set(rows) == {200} and resident < MEMORY_LIMIT
+    return Result(
+        stood and ratio <= TIMES,
+        f"{AT_ONCE} at once: a page of another client takes {median(flooded):.2f} s"
+        f" ({median(calm):.2f} s without, {ratio:.1f} times); {resident >> 20} MiB afterwards",
+        late=stood and ratio > TIMES,
+    )
+
+
+@contextmanager
+def _flood(target: Target, path: str) -> Iterator[list[int]]:
+    """Ask for `path` until the block ends; yield the statuses, which are there afterwards."""
+    end, statuses = threading.Event(), list[int]()
+
+    def crowd() -> None:
+        while not end.is_set():
+            answer = httpx.get(target.url + path, timeout=120, trust_env=False)
+            statuses.append(answer.status_code)
+
+    threads = [threading.Thread(target=crowd) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    while not statuses:
+        time.sleep(0.01)
+    try:
+        yield statuses
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()

@@ -1,0 +1,143 @@
+"""Threads of pages are shared by processor time: a crowd of one client delays only itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
+from swingbot.web.access.request_limits import budget_of
+from swingbot.web.http.fair_threads import FairThreads
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+async def begun(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_a_client_that_asks_once_waits_for_none_of_the_crowd() -> None:
+    async def play() -> list[str]:
+        threads, go, done = FairThreads(1, Buckets(UNLIMITED)), threading.Event(), list[str]()
+        crowd = [asyncio.create_task(threads.run("crowd", go.wait)) for _ in range(25)]
+        for task in crowd:
+            task.add_done_callback(lambda _: done.append("crowd"))
+        await asyncio.sleep(0)
+        other = asyncio.create_task(threads.run("other", burn, 0.0))
+        other.add_done_callback(lambda _: done.append("other"))
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(*crowd, other)
+        return done
+
+    assert asyncio.run(play()).index("other") == 1, "after the call that had begun"
+
+
+def test_a_client_has_one_thread_whatever_it_asks() -> None:
+    async def play() -> int:
+        threads, most, lock, now = FairThreads(8, Buckets(UNLIMITED)), [0], threading.Lock(), [0]
+
+        def work() -> None:
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            burn(0.002)
+            with lock:
+                now[0] -= 1
+
+        await asyncio.gather(*(threads.run("crowd", work) for _ in range(25)))
+        return most[0]
+
+    assert asyncio.run(play()) == 1
+
+
+def test_the_next_thread_goes_to_who_used_the_least_processor_time() -> None:
+    async def play() -> list[str]:
+        threads = FairThreads(1, Buckets(UNLIMITED), now=lambda: 0.0)
+        go, order = threading.Event(), list[str]()
+        await threads.run("dear", burn, 0.05)
+        await threads.run("cheap", burn, 0.0)
+        held = asyncio.create_task(threads.run("held", go.wait))
+        await asyncio.sleep(0)
+        waiting = [
+            asyncio.create_task(threads.run(client, order.append, client))
+            for client in ("dear", "cheap", "new")
+        ]
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(held, *waiting)
+        return order
+
+    assert asyncio.run(play()) == ["new", "cheap", "dear"]
+
+
+def test_who_gives_up_waiting_takes_no_turn() -> None:
+    async def play() -> None:
+        threads, go = FairThreads(1, Buckets(UNLIMITED)), threading.Event()
+        held = asyncio.create_task(threads.run("a", go.wait))
+        await asyncio.sleep(0)
+        gone = [asyncio.create_task(threads.run(client, burn, 0.0)) for client in "ab"]
+        await asyncio.sleep(0)
+        for task in gone:
+            task.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        go.set()
+        await held
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(threads.run(client, burn, 0.0) for client in "abc"))
+
+    asyncio.run(play())
+
+
+def test_pieces_are_charged_to_who_reads_them() -> None:
+    spent = Buckets(Rate(per_second=1.0, burst=0.0))
+
+    async def play() -> list[int]:
+        threads = FairThreads(2, spent, now=lambda: 0.0)
+
+        def pieces() -> Iterator[int]:
+            for number in range(3):
+                burn(0.01)
+                yield number
+
+        return [piece async for piece in threads.each("reader", pieces())]
+
+    assert asyncio.run(play()) == [0, 1, 2]
+    assert 0.03 <= spent.debt("reader", 0.0) < 0.3
+
+
+def test_a_failed_call_is_charged_and_leaves_its_thread() -> None:
+    spent = Buckets(Rate(per_second=1.0, burst=0.0))
+
+    async def play() -> None:
+        threads = FairThreads(1, spent, now=lambda: 0.0)
+
+        def fail() -> None:
+            burn(0.01)
+            raise ValueError("a page")
+
+        for _ in range(2):
+            with pytest.raises(ValueError, match="a page"):
+                await threads.run("client", fail)
+
+    asyncio.run(play())
+    assert spent.debt("client", 0.0) >= 0.02
+
+
+def test_who_took_more_than_its_burst_waits_until_the_rest_is_paid() -> None:
+    spent = Buckets(budget_of(60.0))  # one second a second, 15 at once
+    spent.charge("client", 20.0, now=0.0)
+    assert spent.wait("client", 0.0, 0.0) == 5.0
+    assert spent.wait("client", 5.0, 0.0) == 0.0
+    assert spent.wait("other", 0.0, 0.0) == 0.0
+    assert Buckets(budget_of(0)).wait("client", 0.0, 0.0) == 0.0
