@@ -660,7 +660,6 @@ def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> N
         for path in (
             "/",
             *(f"/{plural}" for plural in PLURALS),
-            "/mailbox",
             "/status.json",
         ):
             answer = client.get(path)

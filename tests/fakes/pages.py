@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import sqlalchemy as sa
 from starlette.routing import Route
 
+from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
 from swingbot.app.sheets import csv_pieces, printed
@@ -21,6 +22,7 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages import tables
+from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
@@ -44,7 +46,12 @@ def _job_files() -> list[str]:
     return sorted(path.name for path in (Path(__file__).parents[2] / "jobs").glob("*.yaml"))
 
 
-def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
+class SettingsWithMail(PageSettings, Protocol):
+    @property
+    def maildir(self) -> Path: ...
+
+
+def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation, outbox, what can be read of the form of tables, and pages of results.
 
     `operator_key(SECRET)` signs in.
@@ -58,6 +65,7 @@ def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *forms.routes(),
         *TableForm(renderer, forms, submitter, 1 << 20).routes(),
         *tables.routes(

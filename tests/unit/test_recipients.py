@@ -396,3 +396,12 @@ def test_a_service_that_is_not_root_sees_its_own_files_and_the_script_does_not()
     if "walls are missing on this host" in ran.stdout:
         pytest.skip(ran.stdout)
     assert (ran.stdout.strip(), ran.returncode) == ("ada@example.org", 0), ran.stderr
+
+
+@pytest.mark.parametrize("odd", ["<" + ":" * 1900 + ">", ":" * 1900, "a" * 101 + "@x", "<" * 1900])
+def test_an_author_without_a_valid_address_has_none(odd: str) -> None:
+    """The parser of addresses of email calls itself for each colon."""
+    assert plain_address(odd) is None
+    assert people_in_trailers(f"x\n\nSigned-off-by: {odd}\nCc: <a@example.org> # 6.1") == (
+        "a@example.org",
+    )

@@ -29,8 +29,8 @@ MESSAGES = re.compile(r"Each sender will pass (\d{1,9}) messages of (\d{1,9}) by
 TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
 # Also what a child says whose peer was killed: `SENDER: write (error: Broken pipe)`.
 ENDED = re.compile(
-    r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!|.* \(error: .*\)"
-    r"|.*\bfailed\b|(?:Killed|Terminated|Aborted|Segmentation fault)\b"
+    r"signaling \d+ worker threads to terminate|longjmp'ed out|.*longjmp'ing out!"
+    r"|(?>.*? \(error: ).*\)|.*\bfailed\b|(?:Killed|Terminated|Aborted|Segmentation fault)\b"
 )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from swingbot_jobs.kernel_diff import source_name
 from swingbot_jobs.reading.result import ParseError
 
 HEAD = re.compile(r"\s*contended\s+total wait\s+max wait\s+avg wait\s+type\s+caller\s*")
@@ -35,7 +36,7 @@ LRU = re.compile(
     r"|release_pages|folios_put\w*|__page_cache_release|__folio_put\w*|lru_note_cost\w*"
     r"|(?:folio|lock_page)_lruvec_\w+|folio_isolate_lru|isolate_lru_\w+"
     r"|isolate_migratepages_block|shrink_(?:in)?active_list|move_(?:pages|folios)_to_lru"
-    r"|mlock_(?:pagevec|folio_batch|folio)\w*|__?m(?:un)?lock_\w*folio\w*|folio_activate\w*"
+    r"|mlock_(?:pagevec|folio_batch|folio)\w*|__?m(?:un)?lock_(?=\w*folio)\w*|folio_activate\w*"
     r"|check_move_unevictable_\w+|deactivate_\w+|lruvec_\w+|evict_folios|scan_folios"
 )
 
@@ -128,5 +129,5 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
 
 def lock_of(caller: str) -> str:
     """`zone`, `lru` or `other`: the lock that a function of mm/ takes."""
-    name = re.sub(r"(?:\.(?:\d+|isra|part|constprop|cold|llvm))+$", "", caller)
+    name = source_name(caller)
     return "zone" if ZONE.fullmatch(name) else "lru" if LRU.fullmatch(name) else "other"

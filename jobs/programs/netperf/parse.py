@@ -21,7 +21,7 @@ ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
 KNOWN = re.compile(
     r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:"
 )
-BANNER = re.compile(r".* TEST from .* to ")
+BANNER = re.compile(r"(?>.*? TEST from ).* to ")
 RATE = re.compile(r"\d+\.\d+")  # a row that was cut within the rate may lack the point
 MAX_INSTANCES = 10_000
 # Shortest part of the time asked for that counts as the whole run.

@@ -212,7 +212,7 @@ def _chosen(_: Fact, files: Files) -> str | None:
 
 
 def _in_brackets(line: str) -> str:
-    match = re.search(r"[\[(]([^\])]+)[\])]", line)
+    match = re.search(r"[\[(]([^\[\]()]+)[\])]", line)
     return match[1] if match else line
 
 

@@ -18,7 +18,7 @@ from swingbot_jobs.kernel_diff.record import KernelRecord, ObjectFile, SymbolRec
 
 # Suffixes of compilers: clones for constant arguments, split-off parts, cold parts, numbers.
 # `__pfx_` is padding before a function.
-_SUFFIX = re.compile(r"(?:\.(?:[0-9]+|constprop|isra|part|cold|llvm|localalias|lto_priv))+$")
+_SUFFIX = re.compile(r"[0-9]+|constprop|isra|part|cold|llvm|localalias|lto_priv")
 # Maximum length of a chain of renamed callees; longer chains are reported as changed.
 _ROUNDS = 8
 _COLD = re.compile(r"\.cold(?:\.[0-9]+)?$")
@@ -26,7 +26,10 @@ _COLD = re.compile(r"\.cold(?:\.[0-9]+)?$")
 
 def source_name(name: str) -> str:
     """Return the source function of a symbol: `foo` of `foo.isra.0`, `foo.cold` and `__pfx_foo`."""
-    return _SUFFIX.sub("", name.removeprefix("__pfx_")) or name
+    parts = name.removeprefix("__pfx_").split(".")
+    while len(parts) > 1 and _SUFFIX.fullmatch(parts[-1]):
+        parts.pop()
+    return ".".join(parts) or name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

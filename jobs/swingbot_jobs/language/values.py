@@ -21,6 +21,10 @@ from swingbot_jobs.yaml_lines import LocatedValue, suggest
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _NUMBER: Final = r"([0-9]{1,15}(?:\.[0-9]{1,9})?)"
+_COUNT: Final = re.compile(_NUMBER + r"(%|[A-Za-z]{0,8})")
+_SHARE: Final = re.compile(_NUMBER + "%")
+_SIZE: Final = re.compile(_NUMBER + r"([KMGTkmgt]?)(?:i?[Bb])?")
+_DURATION: Final = re.compile(_NUMBER + r"([smhdwy]?)")
 _EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 
@@ -225,7 +229,7 @@ class JobPoint:
 
     def _count(self, text: str) -> Fraction | None:
         """Resolve `4`, `50%` of the CPUs, or LKP's `1t`."""
-        match = re.fullmatch(_NUMBER + r"(%|[A-Za-z]{0,8})", text)
+        match = _COUNT.fullmatch(text)
         if not match:
             return None
         return (
@@ -236,7 +240,7 @@ class JobPoint:
 
     def _size(self, text: str) -> Fraction | None:
         """Return the bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
-        match = re.fullmatch(_NUMBER + "%", text)
+        match = _SHARE.fullmatch(text)
         return (
             Fraction(match[1]) * self._testbox.memory_mb * BYTES["M"] / 100 if match else size(text)
         )
@@ -276,7 +280,7 @@ def check_needs(document: Document, testbox: TestboxTraits) -> None:
 
 def size(text: str) -> Fraction | None:
     """Return the bytes of `4096`, `64K`, `1GiB`; None for anything else."""
-    match = re.fullmatch(_NUMBER + r"([KMGTkmgt]?)(?:i?[Bb])?", text)
+    match = _SIZE.fullmatch(text)
     return Fraction(match[1]) * BYTES[match[2].upper()] if match else None
 
 
@@ -296,7 +300,7 @@ def _checked_text(parameter: Parameter, value: LocatedValue, text: str) -> str:
 
 def _duration(text: str) -> Fraction | None:
     """Return the seconds of `300`, `300s`, `5m`, `1.5h`."""
-    match = re.fullmatch(_NUMBER + r"([smhdwy]?)", text)
+    match = _DURATION.fullmatch(text)
     return Fraction(match[1]) * SECONDS[match[2]] if match else None
 
 

@@ -23,7 +23,7 @@ SLOWPATHS: Final = (
 )
 
 _EVENT: Final = re.compile(
-    r"# (?:Samples|Events): \d{1,9}[KMG ]? ?(?:of event )?'?(?P<event>[^']{1,200}?)'?\s*"
+    r"# (?:Samples|Events): \d{1,9}[KMG ]? ?(?:of event )?'?(?P<event>[^']{0,199}[^'\s])'?\s*"
 )
 _ROW: Final = re.compile(
     r"\s{0,20}(?P<children>\d{1,3}\.\d{1,4})%\s+(?P<self>\d{1,3}\.\d{1,4})%\s+\S+\s+\S+\s+(?P<symbol>\S+)(?:\s+\S+\s+\S+)?\s*"

@@ -49,6 +49,7 @@ _OLD: Final = re.compile(
 _NUMBER: Final = re.compile(r"\s*(?:<not \w+>|-?\d++(?:[.,]\d++)?+)")
 _QUOTED: Final = re.compile(r"^(?:> ?)+")  # in the answer to a mail
 _GROUP: Final = "'\u2019\u00a0\u202f "
+_UNGROUPED: Final = str.maketrans("", "", _GROUP)
 _HEADING: Final = re.compile(
     r"^[ \t]*Performance counter stats for .*?(?:\((\d{1,6}) runs\))?:[ \t]*$", re.MULTILINE
 )
@@ -332,7 +333,7 @@ def plain_number(text: str) -> str:
     so a lone separator with exactly three digits after it groups, and any other last one is the
     decimal sign.
     """
-    text = re.sub(f"[{_GROUP}]", "", text)
+    text = text.translate(_UNGROUPED)
     signs = [char for char in text if char in ".,"]
     if not signs:
         return text

@@ -22,6 +22,7 @@ from swingbot.adapters.git_series import apply_series, check_touched
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
+from swingbot.core.limits import PATCH_SUBJECT_CHARACTERS
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
 from swingbot.core.patchset.model import SeriesPatch
@@ -215,8 +216,8 @@ class Mirror:
             commit=fields[0],
             tree_hash=fields[1],
             parents=tuple(fields[2].split()),
-            subject=fields[3],
-            author=fields[4],
+            subject=fields[3][:PATCH_SUBJECT_CHARACTERS],
+            author=fields[4][:PATCH_SUBJECT_CHARACTERS],
             made_here=by_swingbot,
         )
 
@@ -371,8 +372,8 @@ class Mirror:
                 patch_id=ids.get(commit, "")
                 if len(parents[commit]) < 2
                 else f"merge:{' '.join(parents[commit][1:])}",
-                subject=subject,
-                author=author,
+                subject=subject[:PATCH_SUBJECT_CHARACTERS],
+                author=author[:PATCH_SUBJECT_CHARACTERS],
             )
             for commit, _, subject, author in fields
         ]

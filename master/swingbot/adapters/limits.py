@@ -41,9 +41,9 @@ SERIES_SECONDS: Final = 300.0
 RESULT_READER_BYTES: Final = 768 << 20
 # Seconds of the reader of results.
 RESULT_READER_SECONDS: Final = 120.0
-# Bytes of memory and seconds of the reader of patches; a series of 32 MiB needs half of them.
-PATCH_READER_BYTES: Final = 256 << 20
-PATCH_READER_SECONDS: Final = 30.0
+# Bytes of memory and seconds of the reader of mails; a series of 32 MiB needs half of them.
+MAIL_READER_BYTES: Final = 256 << 20
+MAIL_READER_SECONDS: Final = 30.0
 # MiB of memory, KiB of output and seconds of get_maintainer.pl.
 MAINTAINERS_MEMORY_MIB: Final = 512
 MAINTAINERS_OUTPUT_KIB: Final = 256

@@ -3,23 +3,28 @@ can reply to it.
 
 Four formats are supported: a public-inbox git repository (one mail per commit, in the file `m`), a
 Maildir, an mbox file, a directory of mbox files. The content of an archive is untrusted: mails are
-read up to a limit, searches have a time limit, and unreadable mails are skipped.
+read up to a limit by the child of `mail_reader`, searches have a time limit, and unreadable mails
+are skipped.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import IO, Final
 
 from swingbot.adapters import limits, process
-from swingbot.core.mail.message import PostedMail, is_message_id
-from swingbot.core.mail.posting import is_posting
-from swingbot.core.patchset.mailbox import RawMail, raw_mail
-from swingbot.core.patchset.mime import header_text
+from swingbot.adapters.mail_reader import mail_reader, spooled
+from swingbot.core.mail.message import PostedMail
+from swingbot.service.ports.results import Unreadable
+from swingbot_jobs import codec
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 from swingbot_jobs.process_limits import ProcessLimits
+
+_TOGETHER: Final = 100  # mails that are read by one question
 
 
 def find_posted(
@@ -37,90 +42,52 @@ def find_posted(
     unreadable, or the time limit is exceeded.
     """
     deadline = time.monotonic() + seconds
-    fits = _by_id(message_id) if message_id else _by_subject(subject, author)
+    asked = {"read": "posting", "message_id": message_id, "subject": subject, "author": author}
     posted: PostedMail | None = None
-    try:
-        for head in _heads(archive, message_id, subject, author, deadline):
-            if fits(head):
-                posted = _posted(head) or posted
-                if message_id and posted:
-                    break
-            if time.monotonic() > deadline:
+    with mail_reader() as reader, suppress(OSError, Unreadable):
+        for mbox in _mailboxes(archive, subject, author, deadline):
+            left = deadline - time.monotonic()
+            if left <= 0 or (message_id and posted):
                 break
-    except OSError:
-        return posted
+            answer = reader.ask(asked | {"seconds": left}, mbox)["posted"]
+            posted = codec.typed(PostedMail, answer) if answer else posted
     return posted
 
 
-Fits = Callable[[RawMail], bool]
-
-
-def _by_id(message_id: str) -> Fits:
-    return lambda head: message_id in head.ids(b"message-id")[:1]
-
-
-def _by_subject(subject: str, author: str) -> Fits:
-    return lambda head: is_posting(_text(head, b"subject"), _text(head, b"from"), subject, author)
-
-
-def _posted(head: RawMail) -> PostedMail | None:
-    identity = next(iter(head.ids(b"message-id")), "")
-    if head.problem or not is_message_id(identity):
-        return None
-    references = head.ids(b"references") or head.ids(b"in-reply-to")
-    return PostedMail(
-        message_id=identity,
-        subject=_text(head, b"subject")[:1000],
-        references=tuple(filter(is_message_id, references[-20:])),
-    )
-
-
-def _text(head: RawMail, name: bytes) -> str:
-    return " ".join(header_text(head.header(name)).split())
-
-
-def _parsed(raw: bytes) -> RawMail:
-    return raw_mail(raw[: limits.ARCHIVED_MAIL_BYTES])
-
-
-def _heads(
-    archive: Path, message_id: str, subject: str, author: str, deadline: float
-) -> Iterator[RawMail]:
-    """Yield headers of candidate mails, oldest first."""
+def _mailboxes(archive: Path, subject: str, author: str, deadline: float) -> Iterator[IO[bytes]]:
+    """Yield files of candidate mails, oldest first, each mail after a line `From `."""
     if archive.is_file():
-        yield from _mbox(archive)
+        with archive.open("rb") as mbox:
+            yield mbox
     elif (archive / "cur").is_dir() or (archive / "new").is_dir():
-        for file in sorted(
-            (file for folder in ("cur", "new") for file in (archive / folder).glob("*")),
-            key=lambda file: file.name,
-        ):
-            with file.open("rb") as mail:
-                yield _parsed(mail.read(limits.ARCHIVED_MAIL_BYTES))
+        files = (file for folder in ("cur", "new") for file in (archive / folder).glob("*"))
+        yield from _joined(map(_start, sorted(files, key=lambda file: file.name)))
     elif repositories := _repositories(archive):
         for repository in repositories:
-            yield from _public_inbox(repository, subject, author, deadline)
+            yield from _joined(_public_inbox(repository, subject, author, deadline))
     else:
         for file in sorted(archive.rglob("*")):
             if file.is_file():
-                yield from _mbox(file)
+                with file.open("rb") as mbox:
+                    yield mbox
 
 
-def _mbox(file: Path) -> Iterator[RawMail]:
-    """Yield the mails of an mbox: each begins with a line `From `, and its headers end with an
-    empty line.
-    """
-    head: list[bytes] | None = None
-    size = 0
-    with file.open("rb") as mbox:
-        while line := mbox.readline(limits.ARCHIVED_MAIL_BYTES):
-            if line.startswith(b"From "):
-                head, size = [], 0
-            elif head is not None and (line.strip() == b"" or size > limits.ARCHIVED_MAIL_BYTES):
-                yield _parsed(b"".join(head))
-                head = None
-            elif head is not None:
-                head.append(line)
-                size += len(line)
+def _start(file: Path) -> bytes:
+    with file.open("rb") as mail:
+        return mail.read(limits.ARCHIVED_MAIL_BYTES)
+
+
+def _joined(mails: Iterable[bytes]) -> Iterator[IO[bytes]]:
+    """Yield files of the headers of a few mails."""
+    left = iter(mails)
+    while some := list(islice(left, _TOGETHER)):
+        with spooled(b"From \n%b\n\n" % _headers(mail) for mail in some) as mbox:
+            yield mbox
+
+
+def _headers(mail: bytes) -> bytes:
+    start = mail[: limits.ARCHIVED_MAIL_BYTES].replace(b"\r\n", b"\n")
+    return start.partition(b"\n\n")[0]
 
 
 def _repositories(archive: Path) -> list[Path]:
@@ -137,9 +104,7 @@ def _repositories(archive: Path) -> list[Path]:
     )
 
 
-def _public_inbox(
-    repository: Path, subject: str, author: str, deadline: float
-) -> Iterator[RawMail]:
+def _public_inbox(repository: Path, subject: str, author: str, deadline: float) -> Iterator[bytes]:
     """Yield candidate mails, oldest first. A commit of public-inbox has the mail's subject and
     sender, so git can select them.
 
@@ -156,7 +121,7 @@ def _public_inbox(
             for commit in _commits(git_dir, deadline, filters):
                 if commit not in seen and time.monotonic() < deadline:
                     seen.add(commit)
-                    yield _parsed(_git(git_dir, deadline, "cat-file", "blob", f"{commit}:m"))
+                    yield _git(git_dir, deadline, "cat-file", "blob", f"{commit}:m")
 
 
 def _commits(git_dir: Path, deadline: float, filters: Sequence[str]) -> list[str]:

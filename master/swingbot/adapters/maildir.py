@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import mailbox
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any, Final
 
-from swingbot.core.patchset.mailbox import take_headers
-from swingbot.core.patchset.mime import decode, header_text
+from swingbot.adapters import limits
+from swingbot.adapters.mail_reader import Head, read_heads, read_mail
+from swingbot.core.limits import MAIL_BYTES
+from swingbot.service.ports.results import Unreadable
 
-_FOLDERS = ("new", "cur")
+_FOLDERS: Final = ("new", "cur")
+_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=+-]{0,250}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +50,13 @@ def deliver(maildir: Path, message: bytes) -> Path:
 def letters(maildir: Path) -> list[DeliveredMail]:
     """Return all delivered mails, oldest first.
 
-    A missing Maildir is empty; a file that is not a mail has no subject.
+    A missing Maildir is empty; a file that is not a mail has no subject. Raises Unreadable.
     """
-    mails = [_letter(path) for path in files(maildir)]
-    return [letter for letter in mails if letter is not None]
+    starts = {path: start for path in files(maildir) if (start := _start(path)) is not None}
+    return [
+        DeliveredMail(path=path, message_id=head["message-id"], subject=head["subject"])
+        for path, head in zip(starts, read_heads(starts.values()), strict=True)
+    ]
 
 
 def find(maildir: Path, message_id: str) -> list[DeliveredMail]:
@@ -66,18 +75,60 @@ def files(maildir: Path) -> Iterator[Path]:
     return iter(sorted(paths, key=lambda path: path.name))
 
 
-def _letter(path: Path) -> DeliveredMail | None:
+def _start(path: Path, size: int = limits.ARCHIVED_MAIL_BYTES) -> bytes | None:
     try:
         with path.open("rb") as file:
-            head = file.read(64 * 1024)
+            return file.read(size)
     except OSError:
         return None  # moved from new/ to cur/ or deleted by a mail reader in the meantime
-    mail = take_headers(head.replace(b"\r\n", b"\n"))
-    return DeliveredMail(
-        path=path,
-        message_id=decode(mail.header(b"message-id")),
-        subject=header_text(mail.header(b"subject")),
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredMails:
+    """The mails of a Maildir for pages. Their `key` is the file's name without Maildir's flags."""
+
+    maildir: Path
+
+    def newest(self, most: int) -> tuple[list[dict[str, Any]], int]:
+        """Return the headers, key and size of the newest mails, and the number of all."""
+        paths = sorted(
+            (path for path in files(self.maildir) if path.is_file()),
+            key=lambda path: (path.stat().st_mtime_ns, path.name),
+            reverse=True,
+        )
+        shown = {path: start for path in paths[:most] if (start := _start(path)) is not None}
+        try:
+            heads: Sequence[Head] = read_heads(shown.values())
+        except Unreadable:
+            heads = [{}] * len(shown)
+        facts = [_facts(path, head) for path, head in zip(shown, heads, strict=True)]
+        return facts, len(paths)
+
+    def mail(self, key: str) -> dict[str, Any] | None:
+        """Return a mail with its `text`; None if there is none with this key."""
+        path = next((path for path in files(self.maildir) if _key(path) == key), None)
+        data = _start(path, MAIL_BYTES) if path and _KEY.fullmatch(key) else None
+        if path is None or data is None:
+            return None
+        try:
+            head, text = read_mail(data)
+        except Unreadable as error:
+            head, text = {}, f"({error})"
+        return _facts(path, head) | {"text": text}
+
+
+def _key(path: Path) -> str:
+    return path.name.split(":")[0]
+
+
+def _facts(path: Path, head: Head) -> dict[str, Any]:
+    facts: dict[str, Any] = {name.replace("-", "_"): text or None for name, text in head.items()}
+    try:
+        date = parsedate_to_datetime(head.get("date", "")[:100]).astimezone()
+        facts["date"] = date.strftime("%Y-%m-%d %H:%M:%S")
+    except (TypeError, ValueError, IndexError, OverflowError):
+        facts["date"] = None
+    return facts | {"key": _key(path), "size": path.stat().st_size}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from swingbot.adapters import private_file
 from swingbot.app import limits
 from swingbot.app.settings import Settings, SettingsError
 
-_ADDRESS: Final = re.compile(r"https?://[^\s/\"'<>]+[^\s\"'<>]*")
+_ADDRESS: Final = re.compile(r"https?://[^\s/\"'<>][^\s\"'<>]*")
 
 
 def file_of(state: Path) -> Path:

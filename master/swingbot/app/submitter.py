@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot.adapters.job_files import read_job
-from swingbot.adapters.patch_reader import read_patches
+from swingbot.adapters.mail_reader import read_patches
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
 from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.adapters.limits import ARTIFACT_BYTES
+from swingbot.adapters.maildir import DeliveredMails
 from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app import address, limits
 from swingbot.app.keep.health_page import health, read_here
@@ -50,6 +51,7 @@ from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
 from swingbot.web.pages import boot_order, tables
 from swingbot.web.pages.incident import IncidentPages
+from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
@@ -140,6 +142,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes).routes(),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail

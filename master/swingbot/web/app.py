@@ -31,7 +31,6 @@ from .http.snapshot_reader import SnapshotReader
 from .pages import reproduction
 from .pages.feeds import Feeds
 from .pages.kinds import Pages
-from .pages.mail import MailPages
 from .pages.raw import RawPages
 from .pages.reproduction import Kits
 from .pages.search import SearchPages
@@ -104,11 +103,8 @@ def make_app(
     of a metric. `kits` makes boots reproducible elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
-    pages, raw, mail = (
-        Pages(source, renderer, artifact, kits),
-        RawPages(source, renderer, artifact, unit),
-        MailPages(settings.maildir, renderer),
-    )
+    pages = Pages(source, renderer, artifact, kits)
+    raw = RawPages(source, renderer, artifact, unit)
     routes: list[BaseRoute] = [
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
@@ -120,8 +116,6 @@ def make_app(
         Route("/robots.txt", _robots),
         Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
-        Route("/mailbox", mail.listing),
-        Route("/mailbox/{key}", mail.message),
         Route("/raw/{id}/{path:path}", raw.file),
         Route("/raw/{id}", raw.listing),
         Route("/plot/{id}/history.svg", pages.history_plot),

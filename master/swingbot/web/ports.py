@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import sqlalchemy as sa
@@ -28,8 +27,6 @@ class PageSettings(Protocol):
     def web_url(self) -> str: ...
     @property
     def buildbot_url(self) -> str: ...
-    @property
-    def maildir(self) -> Path: ...
 
 
 class ReadModels(Protocol):

@@ -9,10 +9,10 @@ from swingbot_worker import limits
 ERRORS = 20
 
 _COMPILER = re.compile(
-    r":\d+(:\d+)?: (fatal )?error: |undefined reference to |^(\S*ld|objcopy|objtool)\S*: .*"
-    r"|^ERROR: |: syntax error|(error|Error): .*#error"
+    r":\d+(:\d+)?: (fatal )?error: |undefined reference to |^(?:(?=\S*ld)|objcopy|objtool)\S*: "
+    r"|^ERROR: |: syntax error|^(?>.*?[eE]rror: ).*#error"
 )
-_KCONFIG = re.compile(r"Kconfig\S*:\d+: (?!warning)")
+_KCONFIG = re.compile(r"Kconfig(?:(?!Kconfig)[^\s:])*:\d+: (?!warning)")
 _MAKE = re.compile(r"^make(\[\d+\])?: \*\*\* ")
 _LINKER_WARNING = re.compile(r"\bwarning: ")
 # Control characters except tab would move a terminal's cursor or make pages invalid.

@@ -18,8 +18,8 @@ LIBRARY_DIR = "usr/lib/x86_64-linux-gnu"
 # (will-it-scale's threads).
 OPENED_LATER = ("libgcc_s.so.1", "libnss_files.so.2")
 _LOADER_CACHE = Path("/etc/ld.so.cache")  # replaced whenever a library is installed or removed
-_NEEDED = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x[0-9a-f]+\)$", re.M)
-_MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
+_NEEDED = re.compile(r"^[ \t]*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x[0-9a-f]+\)$", re.M)
+_MISSING = re.compile(r"^[ \t]*(\S+) => not found", re.M)
 
 
 @dataclass

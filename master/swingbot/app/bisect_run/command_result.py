@@ -11,7 +11,7 @@ from typing import Final
 from swingbot.app import limits
 from swingbot.app.bisect_run.failures import RunError
 
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SKIP: Final = 125
 _STOP: Final = (126, 127)

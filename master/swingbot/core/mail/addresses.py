@@ -47,14 +47,10 @@ def plain_address(text: str) -> str | None:
     # git does not quote a name with commas or quotes: only the text in the last <> counts.
     inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
     given = inner[1] if inner else text.strip()
+    if len(given) > limits.ADDRESS_CHARACTERS:
+        return None
     pairs = [address for _, address in getaddresses([given]) if address]
-    return (
-        pairs[0]
-        if pairs == [given]
-        and len(given) <= limits.ADDRESS_CHARACTERS
-        and _ADDRESS.fullmatch(given)
-        else None
-    )
+    return pairs[0] if pairs == [given] and _ADDRESS.fullmatch(given) else None
 
 
 def wants_none(address: str, opt_outs: Collection[str]) -> bool:

@@ -15,7 +15,7 @@ _LONGEST_URL = 200  # characters; a longer one is left out
 _LONGEST_ID = 200  # characters of a Message-ID in a header
 _MOST_REFERENCES = 3
 _ID = re.compile(r"<[!-;=?A-~]+@[!-;=?A-~]+>")
-_RE = re.compile(r"(?:(?:re|aw|sv|fwd?): *)*", re.IGNORECASE)
+_RE = re.compile(r"\A(?:(?:re|aw|sv|fwd?): *)+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def is_message_id(text: str) -> bool:
 
 def reply_subject(subject: str) -> str:
     """`Re: [PATCH v2 4/5] mm: ...` with a single Re:; empty for an empty subject."""
-    bare = _RE.sub("", clean(subject), count=1)
+    bare = _RE.sub("", clean(subject))
     return f"Re: {cut(bare, 150)}" if bare else ""
 
 

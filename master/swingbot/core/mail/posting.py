@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from swingbot.core import limits
 from swingbot.core.mail.addresses import plain_address
 from swingbot.core.mail.message import PostedMail, is_message_id
+from swingbot.core.mail.trailers import trailer_lines
 
 _HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
 _LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECASE)
 _PREFIXED = re.compile(
-    r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})"
+    r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\]){0,8} ?(?P<subject>\S.{0,990})"
 )
 
 
@@ -24,10 +24,9 @@ def posted_as(message: str) -> PostedMail | None:
     The last one counts: whoever applied the patch added it. A link with a mark (`Link: ... [1]`)
     belongs to the text.
     """
-    trailers = message[-limits.COMMIT_MESSAGE_CHARACTERS :].rstrip().split("\n\n")[-1].split("\n")
     latest = None
-    for line in trailers:
-        match = _LINK.fullmatch(line.strip()) or _MESSAGE_ID.fullmatch(line.strip())
+    for line in trailer_lines(message):
+        match = _LINK.fullmatch(line) or _MESSAGE_ID.fullmatch(line)
         identity = f"<{unquote(match['id'])}>" if match else ""
         if is_message_id(identity):
             latest = identity

@@ -23,7 +23,7 @@ from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.subject import Tagged, read_subject
 from swingbot.core.text.plain import clean, cut
 
-_IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)|(\[PATCH\] .*)", re.IGNORECASE)
+_IN_BODY: Final = re.compile(r"(From|Subject|Date): *+(.*)|(\[PATCH\] .*)", re.IGNORECASE)
 _PASTED: Final = re.compile(r">?From [0-9a-f]{40,64} Mon Sep 17 00:00:00 2001")
 _SHOWN: Final = re.compile(rb"commit [0-9a-f]{7,64}\b[^\n]{0,200}\n(?:[A-Z][a-z]+: [^\n]*\n){1,5}")
 _SCISSORS: Final = (">8", "8<", ">%", "%<")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from html import escape, unescape
 from typing import Final
 
-_TABLE: Final = re.compile(r"<table\b.*?</table>", re.DOTALL)
-_HEAD: Final = re.compile(r"<thead>\s*<tr>(.*?)</tr>\s*</thead>", re.DOTALL)
-_HEAD_CELL: Final = re.compile(r"<th\b([^>]*)>(.*?)</th>", re.DOTALL)
-_TAG: Final = re.compile(r"<svg.*?</svg>|<[^>]*>", re.DOTALL)
+_TABLE: Final = re.compile(r"<table\b.*?(?:</table>|\Z)", re.DOTALL)
+_HEAD: Final = re.compile(r"<thead>\s*<tr>((?:(?!</?thead>).)*)</tr>\s*</thead>", re.DOTALL)
+_HEAD_CELL: Final = re.compile(r"<th\b([^<>]*)>(.*?)(?:</th>|\Z)", re.DOTALL)
+_TAG: Final = re.compile(r"<svg.*?(?:</svg>|\Z)|<[^<>]*>", re.DOTALL)
 _ROW: Final = re.compile(r"<tr\b.*?(?=<tr\b|</tbody>|</table>)", re.DOTALL)
-_CELL: Final = re.compile(r"<(td|th)\b([^>]*)>")
+_CELL: Final = re.compile(r"<(td|th)\b([^<>]*)>")
 _SPAN: Final = re.compile(r'\b(colspan|rowspan)="(\d+)"')
 
 

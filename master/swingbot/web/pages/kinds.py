@@ -24,7 +24,7 @@ from . import report as report_page
 from .metric_names import is_of
 from .reproduction import Kits
 
-_TAIL_BYTES, _TAIL_LINES = 16_384, 40
+_TAIL_BYTES, _TAIL_LINES, _LINE = 16_384, 40, 500
 # colours and other control sequences of a console
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _LIMIT = 1000  # maximum number of rows of a list
@@ -213,8 +213,8 @@ class Pages:
                 text = log.read().decode("utf-8", "replace")
         except (OSError, ValueError, ArtifactError):
             return None
-        lines = _CONTROL.sub("", text).splitlines()[-_TAIL_LINES:]
-        return {"name": name, "text": "\n".join(line[:500] for line in lines)}
+        lines = [_CONTROL.sub("", line[:_LINE]) for line in text.splitlines()[-_TAIL_LINES:]]
+        return {"name": name, "text": "\n".join(lines)}
 
 
 def _noise(testbox: Row) -> list[Row]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import tempfile
 
 import pytest
 
 from swingbot.adapters import limits
-from swingbot.adapters.limited_reader import ReaderProcess
-from swingbot.adapters.patch_reader import read_patches
+from swingbot.adapters.mail_reader import mail_reader, read_patches, spooled
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports.results import Unreadable
@@ -47,19 +45,17 @@ def test_the_child_refuses_what_the_reader_refuses(data: bytes) -> None:
 def test_patches_beyond_a_limit_are_refused_with_it(
     monkeypatch: pytest.MonkeyPatch, memory_bytes: int, seconds: float, why: str
 ) -> None:
-    monkeypatch.setattr(limits, "PATCH_READER_BYTES", memory_bytes)
-    monkeypatch.setattr(limits, "PATCH_READER_SECONDS", seconds)
+    monkeypatch.setattr(limits, "MAIL_READER_BYTES", memory_bytes)
+    monkeypatch.setattr(limits, "MAIL_READER_SECONDS", seconds)
     with pytest.raises(SeriesError, match=f"^x: reading them {why}"):
         read_patches("x", LONG)
 
 
 def test_an_answer_that_is_too_long_is_not_taken() -> None:
-    reader = ReaderProcess(
-        "patch_child", memory_bytes=1 << 30, seconds=60.0, answer_bytes=len(a_diff())
-    )
-    with tempfile.TemporaryFile() as file:
-        file.write(a_mail("[PATCH] x", a_diff()))
-        file.seek(0)
-        with pytest.raises(Unreadable, match="was read from them"):
-            reader.ask({"name": "x", "stack": False}, file)
-    reader.close()
+    mail = a_mail("[PATCH] x", a_diff())
+    with (
+        mail_reader(len(a_diff())) as reader,
+        spooled([mail]) as file,
+        pytest.raises(Unreadable, match="was read from them"),
+    ):
+        reader.ask({"read": "series", "name": "x", "stack": False}, file)

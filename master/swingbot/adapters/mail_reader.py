@@ -1,0 +1,88 @@
+"""Read mails and patches of strangers in a child process of its own for each request."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import IO, Any
+
+from swingbot.adapters import limits
+from swingbot.adapters.limited_reader import ReaderProcess
+from swingbot.core.limits import SERIES_BYTES
+from swingbot.core.patchset.model import OmittedMail, PatchSeries, SeriesError, SeriesPatch
+from swingbot.service.ports.results import Unreadable
+from swingbot_jobs import codec
+
+Head = Mapping[str, str]
+"""Subject, from, to, cc, date, message-id and in-reply-to of a mail; empty if missing."""
+
+
+@contextmanager
+def mail_reader(answer_bytes: int = 3 * SERIES_BYTES) -> Iterator[ReaderProcess]:
+    """A child for what the block asks; `adapters.mail_child` lists the questions."""
+    reader = ReaderProcess(
+        "mail_child",
+        memory_bytes=limits.MAIL_READER_BYTES,
+        seconds=limits.MAIL_READER_SECONDS,
+        answer_bytes=answer_bytes,
+    )
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
+    """Return the series in one file, as `core.patchset.read.read_file`. Raises SeriesError, also if
+    reading it exceeds a limit.
+    """
+    try:
+        answer = _asked({"read": "series", "name": name, "stack": stack}, [data])
+    except Unreadable as error:
+        raise SeriesError(f"{name}: {error}") from None
+    if "wrong" in answer:
+        raise SeriesError(answer["wrong"])
+    return PatchSeries(
+        patches=tuple(
+            SeriesPatch(
+                **patch
+                | {
+                    "date": datetime.fromisoformat(patch["date"]) if patch["date"] else None,
+                    "diff": patch["diff"].encode("latin-1"),
+                }
+            )
+            for patch in answer["patches"]
+        ),
+        left_out=codec.typed(tuple[OmittedMail, ...], answer["left_out"]),
+        notes=tuple(answer["notes"]),
+    )
+
+
+def read_heads(mails: Iterable[bytes]) -> list[Head]:
+    """Return the headers of each mail. Raises Unreadable."""
+    given = list(mails)
+    if not given:
+        return []
+    return list(_asked({"read": "heads", "sizes": list(map(len, given))}, given)["heads"])
+
+
+def read_mail(data: bytes) -> tuple[Head, str]:
+    """Return the headers of a mail and its first text. Raises Unreadable."""
+    answer = _asked({"read": "mail"}, [data])
+    return answer["head"], answer["text"]
+
+
+def _asked(request: Mapping[str, Any], data: Iterable[bytes]) -> dict[str, Any]:
+    with mail_reader() as reader, spooled(data) as file:
+        return reader.ask(request, file)
+
+
+@contextmanager
+def spooled(data: Iterable[bytes]) -> Iterator[IO[bytes]]:
+    """A file with `data` that has a descriptor."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(data)
+        file.seek(0)
+        yield file
