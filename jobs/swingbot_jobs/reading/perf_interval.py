@@ -36,7 +36,7 @@ _STAMP: Final = re.compile(r"\s*(\d{1,9}\.\d{1,9})(?=[^\w.])")
 _VALUE: Final = re.compile(r"\d{1,20}(?:\.\d{1,9})?")
 _EVENT: Final = re.compile(r"[A-Za-z][\w.:@/=,-]{0,200}")
 # A raw code is the PMU's own.
-_HYBRID: Final = re.compile(r"(?!cpu_\w+/(?:r[\da-f]+|[^/]*=[^/]*)/)[\w.-]+/([^/]+)/(\w*)")
+_HYBRID: Final = re.compile(r"(?!cpu_\w+/(?:r[\da-f]+|[^/=]*=[^/]*)/)[\w.-]+/([^/]+)/(\w*)")
 _UNIT: Final = re.compile(r"[^\d\s]{0,16}")
 _RATE: Final = re.compile(r"[A-Z]\S{1,20}")
 _JSON_FIELD: Final = re.compile(
@@ -48,7 +48,7 @@ _BEHIND: Final = re.compile(r"[#(\[\d].*")  # what may stand behind an event: it
 
 _SYSTEM_WIDE: Final = re.compile(r"^\S*perf stat .*-a\b", re.MULTILINE)
 _HALF: Final = re.compile(
-    r"(?:cpu_(?:core|atom|lowpower)|armv\d\w*|apple_\w+)/[\w.,=-]{1,60}/\w*"
+    r"(?:cpu_(?:core|atom|lowpower)|armv\d\w{0,60}|apple_\w{1,60})/[\w.,=-]{1,60}/\w*"
     r'(?:[,;|\t ]\d{1,20}[,;|\t ]|[^\n]{0,80}\(|"[^\n]{0,80}"pcnt-running" : )'
     r"(?!100)\d{1,2}[.,]\d\d\b"
 )

@@ -56,7 +56,7 @@ _HEADING: Final = re.compile(
 _ALL_CPUS: Final = re.compile(r"counter stats for '(?:system wide|CPU\(s\))")
 # Not the subsystem of a tracepoint: what stands behind these and a colon is a modifier.
 _PLAIN: Final = re.compile(
-    r".*[-.].*|cycles|instructions|branches|faults|cs|migrations|slots|\w+_time"
+    r"[^-.\n]*[-.].*|cycles|instructions|branches|faults|cs|migrations|slots|\w+_time"
 )
 _MODIFIED: Final = re.compile(r"[ukhpPGHSDIWeb]+")
 UNITS: Final = frozenset({"msec", "usec", "nsec", "ns", "us", "ms", "Joules", "Bytes", "MiB", "%"})
