@@ -365,3 +365,11 @@ def test_any_floats_give_a_row_of_finite_numbers(
     json.dumps(row.verdict_json(), allow_nan=False)
     if row.verdict in ("unclear", "invalid", "same"):
         assert row.reason
+
+
+def test_numbers_of_numpy_are_compared() -> None:
+    base, head = (
+        [BootRuns(k=k, values=tuple(level * np.array([1.0, 1.001]))) for k in range(5)]
+        for level in (100.0, 90.0)
+    )
+    assert compare(base, head, HIGHER).verdict == "worse"

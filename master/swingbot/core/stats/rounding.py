@@ -31,7 +31,7 @@ _SPREAD_P: Final = 0.1  # that the spread of what was rounded is smaller than as
 
 def last_digit(value: float) -> float:
     """Return the unit of the last digit, 1 at most: 0.01 of 100.31."""
-    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
     return 10.0 ** min(int(exponent), 0)
 
 
