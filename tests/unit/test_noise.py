@@ -273,3 +273,12 @@ def test_layouts_are_assumed_until_enough_builds_have_shown_them() -> None:
     # boots of a noisy testbox show nothing of layouts, and do not widen what is assumed
     noisy = estimate(past(9, codes=2, layouts=3, boots=3, boot=0.03))
     assert layout_of(noisy, 1e-3, repeatable=False) == Spread(sd=1e-3, df=math.inf)
+
+
+def test_measured_layouts_do_not_make_a_bisection_sure_of_harmless_commits() -> None:
+    """They shift an instruction count by their code, which no layout of one kernel shows."""
+    quiet = NoiseRecord(layout=Spread(sd=1e-5, df=100), pair=Spread(sd=1e-5, df=100))
+    assert noise_prior(quiet, paired=True).sd_layout == EMULATED.sd_layout
+    assert noise_prior(quiet, paired=False).sd_layout < 0.3 * NOISY.sd_layout
+    loud = NoiseRecord(layout=Spread(sd=0.02, df=100), pair=Spread(sd=1e-5, df=100))
+    assert noise_prior(loud, paired=True).sd_layout > 0.015

@@ -278,10 +278,12 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
     if not run.known and boot_mean.known:
         run = boot = replace(boot_mean, sd=boot_mean.sd / math.sqrt(2.0))
     recorded = boot if paired else run
+    layout = _leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF)
     return NoisePrior(
         sd_run=_leaning(run, guess.sd_run),
         sd_boot=_leaning(boot, guess.sd_boot),
-        sd_layout=_leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF),
+        # Harmless commits shift an instruction count by their code too: no layout measures that.
+        sd_layout=max(layout, guess.sd_layout) if paired else layout,
         sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
         certainty=min(MAX_CERTAINTY, recorded.df / 2 + 0.5) if recorded.known else guess.certainty,
         mode_share=record.mode_share if modes else 0.0,
