@@ -308,7 +308,7 @@ def judged(brain: MemoryBrain, tips: Sequence[Sequence[float]], *, repeatable: b
                 base=side(tips[max(0, n - 1)]),
                 head=side(boots),
             )
-            tx.comparisons.add_row(number, lab.spec, row)
+            tx.comparisons.replace_rows(number, [(lab.spec, row)])
             tx.comparisons.set_status(number, "done")
         comparison = tx.comparisons.get(number)
         assert comparison is not None

@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.results import metric_names
+from swingbot.core.table import strongest
+from swingbot.service.ports import Transaction
+from swingbot.service.table import judge
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes import lab as fake_lab
@@ -30,6 +34,7 @@ JOB = JobFile(
 )
 METRIC = "page-fault.per_process_ops"
 BUDGET = 400
+COUNTERS = 60
 Files = Callable[[str], dict[str, bytes]]  # of a run's directory: what its guest adds
 
 
@@ -164,3 +169,36 @@ def test_names_that_a_guest_makes_up_are_at_most_the_budget(
     assert f"testbox vm-icount: {why}" in problems
     rows = {row["metric"]: row for row in guest.brain.facts("c", number)["rows"]}
     assert (rows[METRIC]["verdict"], rows[METRIC]["base"]["runs"]) == ("worse", 8)
+
+
+def test_orders_leave_while_a_large_table_is_judged(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "HAND_OUT_ROWS", 10)
+    monkeypatch.setattr(strongest, "JUDGED_COUNTERS", COUNTERS)
+    guest.add = counts(*["7"] * (3 * COUNTERS))
+    brain = guest.brain
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    heads = add_commits(brain.repo, [FakeCommit(speed=90), FakeCommit(speed=80)])
+    first, second = (compare(brain.lab, base, head, boots=2) for head in heads)
+    events: list[str] = []
+    begin, handed_out = brain.lab.transaction, brain.fake.desk.dispatched
+
+    def recorded(name: str) -> AbstractContextManager[Transaction]:
+        boots = sum(one.kind == "boot" for one in handed_out("wanted"))
+        events.append(f"{name}: {boots}")
+        return begin(name)
+
+    monkeypatch.setattr(brain, "lab", replace(brain.lab, transaction=recorded))
+    brain.run()
+    assert brain.facts("c", second)["status"] == "done"
+    document = brain.facts("c", first)
+    assert document["unjudged"] == 2 * COUNTERS
+    assert sum(row["class"] == "counter" for row in document["rows"]) == COUNTERS
+    loaded = events.index("load comparison: 0")
+    stored = next(at for at, name in enumerate(events) if name.startswith("judge comparison:"))
+    between = events[loaded + 1 : stored + 1]
+    # The testbox, whose last boot ended the first comparison, has an order of the second one
+    # before the first one is judged.
+    assert "dispatch orders: 0" in between
+    assert events[stored] == "judge comparison: 1"

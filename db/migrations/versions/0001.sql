@@ -431,6 +431,7 @@ CREATE TABLE comparison (
     min_effect_pct double precision CHECK (min_effect_pct > 0),         -- as its request states it; NULL: that of the tree
     looks        integer NOT NULL DEFAULT 1 CHECK (looks >= 1),         -- number of looks: one more with each extension
     looks_stated integer NOT NULL DEFAULT 1 CHECK (looks_stated >= 1),  -- looks that its request stated (docs/statistics.md, "Judging a table again")
+    unjudged     integer NOT NULL DEFAULT 0 CHECK (unjudged >= 0),      -- counters without a row: the evidence of others was stronger
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),
     reason       text,
     request_key  text UNIQUE,                                           -- makes repeated requests idempotent

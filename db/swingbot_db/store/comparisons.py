@@ -30,6 +30,19 @@ SELECT c.id, kind, tree, against, columns, looks, looks_stated, first_k, purpose
            ORDER BY arm) FROM comparison_arm a WHERE a.comparison = c.id) AS arms
 FROM comparison c
 """
+_ROWS_AT_ONCE: Final = 1000  # a statement of some MB
+_ADD_ROWS: Final = """
+INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against, arm, reference,
+  verdict, change_pct, detail)
+SELECT :id, r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.verdict,
+  r.change_pct, CAST(r.detail AS jsonb)
+FROM unnest(CAST(:testboxes AS text[]), CAST(:specs AS text[]), CAST(:jobs AS text[]),
+  CAST(:metrics AS text[]), CAST(:against AS text[]), CAST(:arms AS integer[]),
+  CAST(:references AS integer[]), CAST(:verdicts AS text[]),
+  CAST(:changes AS double precision[]), CAST(:details AS text[]))
+  AS r (testbox, spec, unit_job, metric, against, arm, reference, verdict, change_pct, detail)
+ON CONFLICT DO NOTHING
+"""
 
 
 class Comparisons(Rows):
@@ -125,24 +138,31 @@ class Comparisons(Rows):
             over=status in ("done", "failed", "cancelled"),
         )
 
-    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
+    def replace_rows(
+        self, number: int, rows: Sequence[tuple[str, ComparisonRow]], unjudged: int = 0
+    ) -> None:
+        self.execute("DELETE FROM comparison_row WHERE comparison = :id", id=number)
         self.execute(
-            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against, arm,"
-            " reference, verdict, change_pct, detail)"
-            " VALUES (:id, :testbox, :spec, :job, :metric, :against, :arm,"
-            " :reference, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
-            id=comparison,
-            testbox=row.testbox,
-            spec=spec,
-            job=row.unit_job,
-            metric=row.metric,
-            against=row.against,
-            arm=row.arm,
-            reference=row.reference,
-            verdict=row.verdict,
-            pct=row.change_pct,
-            detail=json.dumps(row.to_json()),
+            "UPDATE comparison SET unjudged = :unjudged WHERE id = :id AND unjudged <> :unjudged",
+            id=number,
+            unjudged=unjudged,
         )
+        for at in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[at : at + _ROWS_AT_ONCE]
+            self.execute(
+                _ADD_ROWS,
+                id=number,
+                specs=[spec for spec, _ in some],
+                testboxes=[row.testbox for _, row in some],
+                jobs=[row.unit_job for _, row in some],
+                metrics=[row.metric for _, row in some],
+                against=[row.against for _, row in some],
+                arms=[row.arm for _, row in some],
+                references=[row.reference for _, row in some],
+                verdicts=[row.verdict for _, row in some],
+                changes=[row.change_pct for _, row in some],
+                details=[json.dumps(row.to_json()) for _, row in some],
+            )
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
         rows = self.select(
@@ -193,9 +213,6 @@ class Comparisons(Rows):
             boots=boots,
             more=1 if judged else 0,
         )
-
-    def withdraw_rows(self, number: int) -> None:
-        self.execute("DELETE FROM comparison_row WHERE comparison = :id", id=number)
 
     def latest_tip(self, tree: int) -> Comparison | None:
         number = self.scalar(

@@ -90,6 +90,8 @@ KIT_COMMITS: Final = 50
 # Names of metrics of a unit job on a testbox; those that only untrusted kernels reported have a
 # limit of their own. The monitors of a machine with 256 CPUs, 640 interrupts and 8 nodes give 4000.
 METRIC_NAMES: Final = 16_000
+# Counters of a comparison that are judged, on each testbox; a usual machine has 350.
+JUDGED_COUNTERS: Final = 500
 # Metrics that are judged for a page, each on one testbox.
 JUDGED_METRICS: Final = 400
 # Bytes of a raw result that is read into memory; results.tar has larger ones.

@@ -5,7 +5,7 @@ Safe to stop at any line and to start again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from swingbot.service.bisect.advance import advance_bisections
@@ -37,11 +37,15 @@ from swingbot.service.table.judge import judge_comparisons
 
 Step = Callable[[Lab, Transaction], None]
 
+HANDING_OUT: tuple[tuple[str, Step], ...] = (
+    ("follow dispatches", follow_dispatches),
+    ("dispatch orders", dispatch_orders),
+)
 # The order of a round carries everything as far as possible in one round: results are judged before
 # they are reported, reports come before new requests, and orders are placed and dispatched last.
 # Each step reads what earlier steps recorded; what only a later step enables waits for the next
 # round.
-STEPS: tuple[tuple[str, Step], ...] = (
+BEFORE_JUDGING: tuple[tuple[str, Step], ...] = (
     # 1. Evaluate completed boots. Noise first: all thresholds below derive from it. Anchors next: a
     # testbox that moved judges nothing. Undecided comparisons get more boots before they are judged
     # for good.
@@ -52,7 +56,8 @@ STEPS: tuple[tuple[str, Step], ...] = (
         lambda lab, tx: extend_comparisons(lab.tools.git, lab.catalogue, lab.settings, tx),
     ),
     ("extend gates", lambda lab, tx: extend_gates(lab.catalogue, tx)),
-    ("judge comparisons", judge_comparisons),
+)
+AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
     ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),
     ("compare changes", compare_changes),
     # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
@@ -100,8 +105,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
         "foresee builds",
         lambda lab, tx: foresee_open_builds(lab.tools.git, tx),
     ),
-    ("follow dispatches", follow_dispatches),
-    ("dispatch orders", dispatch_orders),
+    *HANDING_OUT,
     # 6. Report lab problems that remain.
     ("alert operator", alert_operator),
 )
@@ -123,17 +127,31 @@ def tick(lab: Lab) -> None:
         unseen = tx.rounds.unseen()
     lab = replace(lab, catalogue=load_testboxes(lab.transaction, lab.catalogue))
     faults = Faults(lab.transaction)
+
+    def take(steps: Iterable[tuple[str, Step]]) -> None:
+        for name, step in steps:
+            with faults.of(name), lab.transaction(name) as tx:
+                step(lab, tx)
+
+    def take_in() -> None:
+        with faults.of("outcomes"):
+            ingest_outcomes(lab, faults)
+        with faults.of("settle orders"), lab.transaction("settle orders") as tx:
+            settle_orders(lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx)
+
+    def hand_out() -> None:
+        take_in()
+        take(HANDING_OUT)
+
     # Outcomes first: all decisions depend on them. Settle their orders before bisections look,
     # which would otherwise wait a round.
-    with faults.of("outcomes"):
-        ingest_outcomes(lab, faults)
-    with faults.of("settle orders"), lab.transaction("settle orders") as tx:
-        settle_orders(lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx)
+    take_in()
     with faults.of("bisections"):
         advance_bisections(lab, faults)
-    for name, step in STEPS:
-        with faults.of(name), lab.transaction(name) as tx:
-            step(lab, tx)
+    take(BEFORE_JUDGING)
+    with faults.of("judge comparisons"):
+        judge_comparisons(lab, faults, hand_out)
+    take(AFTER_JUDGING)
     if unseen:
         with faults.of("end round"), lab.transaction("end round") as tx:
             tx.rounds.mark_seen(unseen[1:] if faults.found else unseen)

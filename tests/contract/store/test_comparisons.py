@@ -44,7 +44,7 @@ def known(tx: Transaction, number: int) -> Comparison:
 def a_tip(tx: Transaction, lab: Lab, pct: float = -18.0) -> int:
     """A watch comparison that is done."""
     number = a_comparison(tx, lab, kind="watch")
-    tx.comparisons.add_row(number, lab.spec, a_row(pct=pct))
+    tx.comparisons.replace_rows(number, [(lab.spec, a_row(pct=pct))])
     tx.comparisons.set_status(number, "done")
     return number
 
@@ -103,9 +103,11 @@ def test_rows_of_an_experiment_are_of_an_arm_against_another(store: Store, lab: 
             ("above", 1, 0),
             ("first", 2, 0),
         ]
-        for against, arm, reference in wanted:
-            row = replace(a_row(), against=against, arm=arm, reference=reference)
-            tx.comparisons.add_row(number, lab.spec, row)
+        rows = [
+            (lab.spec, replace(a_row(), against=against, arm=arm, reference=reference))
+            for against, arm, reference in wanted
+        ]
+        tx.comparisons.replace_rows(number, rows)
         assert [(r.against, r.arm, r.reference) for r in tx.comparisons.rows(number)] == [
             ("above", 1, 0),
             ("above", 2, 1),
@@ -118,7 +120,7 @@ def test_an_extended_experiment_waits_again_and_keeps_its_rows_until_it_is_judge
 ) -> None:
     with store.transaction() as tx:
         number = a_comparison(tx, lab, kind="experiment", boots=3)
-        tx.comparisons.add_row(number, lab.spec, a_row())
+        tx.comparisons.replace_rows(number, [(lab.spec, a_row())])
         tx.comparisons.set_status(number, "done")
         more = Arm(name="late", variant=lab.kernels[2].id, from_block=3)
         tx.comparisons.reopen(number, 6, [more])
@@ -126,7 +128,7 @@ def test_an_extended_experiment_waits_again_and_keeps_its_rows_until_it_is_judge
         assert (found.status, found.boots, found.looks) == ("waiting", 6, 2)
         assert [arm.name for arm in found.arms] == ["base", "head", "late"]
         assert len(tx.comparisons.rows(number)) == 1
-        tx.comparisons.withdraw_rows(number)
+        tx.comparisons.replace_rows(number, [])
         assert tx.comparisons.rows(number) == []
         tx.comparisons.set_status(number, "running")
         tx.comparisons.reopen(number, 7)
@@ -157,7 +159,7 @@ def test_a_row_that_made_a_swing_is_not_withdrawn(store: Store, lab: Lab) -> Non
         number = a_tip(tx, lab)
         a_swing(tx, number)
     with pytest.raises(REFUSED), store.transaction() as tx:
-        tx.comparisons.withdraw_rows(number)
+        tx.comparisons.replace_rows(number, [])
 
 
 def test_two_arms_of_one_name_are_refused(store: Store, lab: Lab) -> None:
@@ -201,9 +203,11 @@ def test_a_comparison_that_is_over_stays_as_it_is(store: Store, lab: Lab) -> Non
 def test_the_first_row_of_a_metric_stays_and_rows_are_sorted(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_comparison(tx, lab)
-        for metric, pct in (("b", -18.0), ("a", -5.0), ("b", 1.0)):
-            tx.comparisons.add_row(number, lab.spec, a_row(metric=metric, pct=pct))
-        tx.comparisons.add_row(number, lab.spec, a_row("other-job", "a"))
+        given = [
+            a_row(metric=metric, pct=pct) for metric, pct in (("b", -18.0), ("a", -5.0), ("b", 1.0))
+        ]
+        given.append(a_row("other-job", "a"))
+        tx.comparisons.replace_rows(number, [(lab.spec, row) for row in given])
         rows = tx.comparisons.rows(number)
         assert [(row.unit_job, row.metric, row.change_pct) for row in rows] == [
             ("other-job", "a", -18.0),

@@ -65,7 +65,7 @@ def known(tx: Transaction, number: int) -> Incident:
 def measure(tx: Transaction, case: Case, **more: Any) -> int:
     """The comparison of culprit and parent, done, with one row."""
     number = a_comparison(tx, case.lab, kind="attribute", **more)
-    tx.comparisons.add_row(number, case.lab.spec, a_row())
+    tx.comparisons.replace_rows(number, [(case.lab.spec, a_row())])
     tx.comparisons.set_status(number, "done")
     tx.sightings.set_comparison(case.sighting, number)
     return number
@@ -205,7 +205,7 @@ def test_other_swings_of_a_comparison_wait_while_its_culprit_is_measured(
 ) -> None:
     with store.transaction() as tx:
         tip = a_comparison(tx, case.lab, kind="watch")
-        tx.comparisons.add_row(tip, case.lab.spec, a_row())
+        tx.comparisons.replace_rows(tip, [(case.lab.spec, a_row())])
         tx.swings.add(new_swing(tip, direction="worse", change_pct=-18.0, state="open"))
         (swing,) = tx.swings.in_state("open")
         tx.swings.set_state(swing.id, "explained", case.bisection)
@@ -246,8 +246,8 @@ def test_rows_of_an_incident_are_those_of_its_comparison_and_what_others_add(
         other = a_bisection(tx, case.lab, request_key="other")
         tx.sightings.add(case.incident, other, case.lab.kernels[1].id, "")
         more = a_comparison(tx, case.lab)
-        tx.comparisons.add_row(more, case.lab.spec, a_row(pct=-1.0))
-        tx.comparisons.add_row(more, case.lab.spec, a_row(metric="b", pct=-2.0))
+        given = [a_row(pct=-1.0), a_row(metric="b", pct=-2.0)]
+        tx.comparisons.replace_rows(more, [(case.lab.spec, row) for row in given])
         tx.sightings.set_comparison(tx.sightings.of_incident(case.incident)[1].id, more)
         rows = tx.incidents.rows(case.incident, first)
         assert [(row.metric, row.change_pct) for row in rows] == [
@@ -428,7 +428,7 @@ def test_nobody_has_judged_a_new_class(store: Store) -> None:
 def test_improvements_are_swings_that_nobody_searches(store: Store, case: Case) -> None:
     with store.transaction() as tx:
         tip = a_comparison(tx, case.lab, kind="watch")
-        tx.comparisons.add_row(tip, case.lab.spec, a_row(pct=8.0))
+        tx.comparisons.replace_rows(tip, [(case.lab.spec, a_row(pct=8.0))])
         tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="noted"))
         tx.comparisons.set_status(tip, "done")
         long_ago, far = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -448,7 +448,7 @@ def test_an_improvement_is_what_its_bisection_found(
     members = [{"commit": sha} for sha in (middle, high)]
     with store.transaction() as tx:
         tip = a_comparison(tx, case.lab, kind="watch")
-        tx.comparisons.add_row(tip, case.lab.spec, a_row(pct=8.0))
+        tx.comparisons.replace_rows(tip, [(case.lab.spec, a_row(pct=8.0))])
         tx.comparisons.set_status(tip, "done")
         tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="noted"))
         search = a_bisection(tx, case.lab, request_key=status)

@@ -71,10 +71,17 @@ class Comparisons(Noun):
                 self.db.comparisons[number], ended_at=self.db.now()
             )
 
-    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
-        place = {"arm": row.arm, "reference": row.reference, "against": row.against}
-        stored = ComparisonRow.from_json({**row.to_json(), "spec": spec, **place})
-        self.db.rows.setdefault((comparison, *row.key, row.against, row.arm), stored)
+    def replace_rows(
+        self, number: int, rows: Sequence[tuple[str, ComparisonRow]], unjudged: int = 0
+    ) -> None:
+        if any(swing.swing.comparison == number for swing in self.db.swings.values()):
+            raise Refused("a swing is of a row of this comparison")
+        for key in [key for key in self.db.rows if key[0] == number]:
+            del self.db.rows[key]
+        for spec, row in rows:
+            place = {"arm": row.arm, "reference": row.reference, "against": row.against}
+            stored = ComparisonRow.from_json({**row.to_json(), "spec": spec, **place})
+            self.db.rows.setdefault((number, *row.key, row.against, row.arm), stored)
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
         return [row for key, row in sorted(self.db.rows.items()) if key[0] == comparison]
@@ -104,12 +111,6 @@ class Comparisons(Noun):
             reason=None,
             looks=known.looks + (known.status == "done"),
         )
-
-    def withdraw_rows(self, number: int) -> None:
-        if any(swing.swing.comparison == number for swing in self.db.swings.values()):
-            raise Refused("a swing is of a row of this comparison")
-        for key in [key for key in self.db.rows if key[0] == number]:
-            del self.db.rows[key]
 
     def latest_tip(self, tree: int) -> Comparison | None:
         tips = self._where(lambda c: (c.tree, c.kind, c.status) == (tree, "watch", "done"))

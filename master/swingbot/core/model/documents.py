@@ -212,6 +212,7 @@ class Table(TypedDict):
     looks: int  # how often it is judged
     looks_stated: int  # of these, how many its request stated
     min_effect_pct: float | None  # smallest change of interest; null: that of each metric
+    unjudged: int  # counters without a row: others have stronger evidence
     status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
     reason: str | None
     created_at: str

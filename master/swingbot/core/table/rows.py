@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow
 from swingbot.core.model.statuses import Reference
@@ -31,6 +31,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
 from swingbot_jobs.reading.perf_stat import RUNNING
 
+PART_METRICS: Final = 50  # judged at a time: 0.1 s of a table with two rows
 Pair = tuple[int, int]  # (reference, row), as indices into the arms
 MetricKey = tuple[str, str]  # unit job, metric
 
@@ -103,11 +104,11 @@ class TestboxRule:
 
 def rows_of(arms: Sequence[MeasuredArm], rule: TestboxRule) -> Iterator[ComparisonRow]:
     """Return the rows of all metrics, by reference and metric."""
-    return with_aliases(_rows_of(arms, rule), rule.jobs, rule.programs)
+    return with_aliases(rows_without_aliases(arms, rule), rule.jobs, rule.programs)
 
 
-def _rows_of(arms: Sequence[MeasuredArm], rule: TestboxRule) -> Iterator[ComparisonRow]:
-    keys = _in_order(arms, rule) if rule.metrics is None else rule.metrics
+def rows_without_aliases(arms: Sequence[MeasuredArm], rule: TestboxRule) -> Iterator[ComparisonRow]:
+    keys = metrics_in_order(arms, rule) if rule.metrics is None else rule.metrics
     headlines = rule.headlines
     if headlines is None:
         headlines = sum(rule.metric(name).headline for _, name in keys)
@@ -119,6 +120,19 @@ def _rows_of(arms: Sequence[MeasuredArm], rule: TestboxRule) -> Iterator[Compari
         }
         for key in keys:
             yield from _family(arms, facts, key, headlines, reference, rule)
+
+
+def in_parts(rule: TestboxRule, metrics: Sequence[MetricKey]) -> Iterator[TestboxRule]:
+    """Yield rules for some of the `metrics` each, whose rows together are those of all."""
+    headlines = sum(rule.metric(name).headline for _, name in metrics)
+    for at in range(0, len(metrics), PART_METRICS):
+        yield replace(rule, metrics=metrics[at : at + PART_METRICS], headlines=headlines)
+
+
+def built_pairs(arms: Sequence[MeasuredArm], rule: TestboxRule) -> list[Pair]:
+    """Return the pairs of all references that have both kernels."""
+    pairs = [pair for reference in rule.against for pair in pairs_of(arms, reference)]
+    return [pair for pair in pairs if _built(arms, pair)]
 
 
 def pairs_of(arms: Sequence[MeasuredArm], reference: Reference) -> list[Pair]:
@@ -158,7 +172,7 @@ def _unbuilt(reference: MeasuredArm, arm: MeasuredArm) -> str:
     return f"the kernel that it is compared with, {reference.name}, {reference.trouble}"
 
 
-def _in_order(arms: Sequence[MeasuredArm], rule: TestboxRule) -> list[MetricKey]:
+def metrics_in_order(arms: Sequence[MeasuredArm], rule: TestboxRule) -> list[MetricKey]:
     """Return (unit job, metric) in the order of the job file and of meta.yaml, without metrics that
     are only stored.
     """

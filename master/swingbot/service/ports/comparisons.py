@@ -38,10 +38,13 @@ class Comparisons(Protocol):
     def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
         """Set status and reason. A comparison that is done, failed or cancelled stays as it is."""
 
-    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
-        """Store a row from boots that ran `spec`.
+    def replace_rows(
+        self, number: int, rows: Sequence[tuple[str, ComparisonRow]], unjudged: int = 0
+    ) -> None:
+        """Store rows, each with the spec that its boots ran, in place of those of an earlier look.
 
-        The first one stays; later calls change nothing.
+        Of rows with the same place the first one stays. `unjudged` counters have none. Fails if a
+        swing refers to an earlier row.
         """
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
@@ -65,12 +68,6 @@ class Comparisons(Protocol):
         whatever its status.
 
         Its rows remain until it is judged again. If it was done, that is one more look (`looks`).
-        """
-
-    def withdraw_rows(self, number: int) -> None:
-        """Delete the rows, to be replaced by those of a later look.
-
-        Fails if a swing refers to one of them.
         """
 
     def latest_tip(self, tree: int) -> Comparison | None:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Final
 
-from swingbot.core.model.comparison_row import Key
+from swingbot.core.model.comparison_row import ComparisonRow, Key
+from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.model.records import UNBUILT, Comparison, Order, Variant
+from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.boot_series import series_for
-from swingbot.core.plan.metric_rules import rule_of
+from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.stats.looks import Look, keyed
 from swingbot.core.stats.rows import Rule
 from swingbot.core.table.rows import (
     MeasuredArm,
+    MetricKey,
     TestboxRule,
-    rows_of,
+    built_pairs,
+    in_parts,
+    metrics_in_order,
+    rows_without_aliases,
     rows_without_numbers,
 )
+from swingbot.core.table.strongest import strongest
 from swingbot.service.detect.screen_tips import screen_tip
-from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
+from swingbot.service.faults import Faults
+from swingbot.service.ports import Catalogue, Git, GitError, Lab, Transaction
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
@@ -31,48 +40,135 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
 from swingbot_jobs.testbox.definition import Testbox
 
+HAND_OUT_ROWS: Final = 250  # half a second of computing
 
-def judge_comparisons(lab: Lab, tx: Transaction) -> None:
-    """Judge each running comparison whose orders have all ended."""
-    unfinished = tx.orders.unfinished_comparisons()
-    for comparison in tx.comparisons.open():
-        if comparison.status != "running" or comparison.id in unfinished:
-            continue
-        if orders := tx.orders.wanted(comparison=comparison.id):
-            arms = _arms(lab.tools.git, tx.variants, tx.builds, comparison, orders)
-            _judge(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, orders, arms)
+
+def judge_comparisons(lab: Lab, faults: Faults, hand_out: Callable[[], None]) -> None:
+    """Judge each running comparison whose orders have all ended.
+
+    It is loaded in one transaction and recorded in another. Between the parts of the work
+    `hand_out` is called, so that testboxes get orders while a large table is judged.
+    """
+    with lab.transaction("find comparisons to judge") as tx:
+        unfinished = tx.orders.unfinished_comparisons()
+        ended = [
+            comparison.id
+            for comparison in tx.comparisons.open()
+            if comparison.status == "running" and comparison.id not in unfinished
+        ]
+    breaks = _Breaks(hand_out)
+    for number in ended:
+        with faults.of(f"comparison c{number}"):
+            with lab.transaction("load comparison") as tx:
+                measured = _measured(lab.tools.git, lab.catalogue, tx, number)
+            if measured is None:
+                continue
+            rows, unjudged = _judge(measured.parts, breaks)
+            with lab.transaction("judge comparison") as tx:
+                if tx.comparisons.get(number) != measured.comparison:
+                    continue  # a person was faster
+                tx.comparisons.replace_rows(number, rows, unjudged)
+                tx.comparisons.set_status(number, "done", measured.trouble)
+                if measured.comparison.kind == "watch":
+                    screen_tip(
+                        lab.tools.git,
+                        lab.catalogue,
+                        lab.settings,
+                        tx,
+                        measured.comparison,
+                        _tip_means(measured.parts),
+                    )
+
+
+@dataclass(slots=True)
+class _Breaks:
+    """Calls `hand_out` each time that HAND_OUT_ROWS were judged."""
+
+    hand_out: Callable[[], None]
+    rows: int = 0
+
+    def judged(self, rows: int) -> None:
+        self.rows += rows
+        if self.rows >= HAND_OUT_ROWS:
+            self.rows = 0
+            self.hand_out()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MeasuredPart:
+    """The arms of a comparison as measured on one testbox with one spec, and how to judge them."""
+
+    spec: str
+    arms: Sequence[MeasuredArm]
+    rule: TestboxRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MeasuredTable:
+    comparison: Comparison
+    trouble: str | None  # orders lost to the lab
+    parts: Sequence[_MeasuredPart]
 
 
 def _judge(
-    git: Git,
-    catalogue: Catalogue,
-    settings: LabSettings,
-    tx: Transaction,
-    comparison: Comparison,
-    orders: Sequence[Order],
-    arms: Sequence[MeasuredArm],
-) -> None:
+    parts: Sequence[_MeasuredPart], breaks: _Breaks
+) -> tuple[list[tuple[str, ComparisonRow]], int]:
+    """Return the rows with their specs, and how many counters have none."""
+    rows: list[tuple[str, ComparisonRow]] = []
+    unjudged = 0
+    for part in parts:
+        metrics = metrics_in_order(part.arms, part.rule)
+        judged = strongest(part.arms, built_pairs(part.arms, part.rule), metrics, part.rule)
+        unjudged += len(metrics) - len(judged)
+        of_part: list[ComparisonRow] = []
+        for rule in in_parts(part.rule, judged):
+            some = list(rows_without_aliases(part.arms, rule))
+            breaks.judged(len(some))
+            of_part += some
+        of_part = list(with_aliases(of_part, part.rule.jobs, part.rule.programs))
+        of_part += rows_without_numbers(part.arms, part.rule)
+        rows += [(part.spec, row) for row in of_part]
+    return rows, unjudged
+
+
+def _measured(
+    git: Git, catalogue: Catalogue, tx: Transaction, number: int
+) -> _MeasuredTable | None:
+    """Return what a running comparison measured; None if it failed or has no orders."""
+    comparison = tx.comparisons.get(number)
+    if comparison is None or not (orders := tx.orders.wanted(comparison=number)):
+        return None
+    arms = _arms(git, tx.variants, tx.builds, comparison, orders)
     unbuilt = [arm for arm in arms if arm.image is None]
     if unbuilt and len(arms) - len(unbuilt) < 2:
         why = f"{unbuilt[0].name} {unbuilt[0].commit[:12]} {unbuilt[0].trouble}"
-        tx.comparisons.set_status(comparison.id, "failed", why)
-        return
-    tip: dict[Key, list[float]] = {}
+        tx.comparisons.set_status(number, "failed", why)
+        return None
     look = _look(tx.comparisons, comparison)
-    tx.comparisons.withdraw_rows(comparison.id)
+    parts = []
     for testbox, spec in comparison.parts:
         definition = catalogue.testboxes.known(testbox)
         booted = [
             _booted(tx.specs, tx.boots, arm, own.spec(spec), definition, comparison)
             for arm, own in zip(arms, comparison.arms, strict=True)
         ]
-        rule = _rule(catalogue.programs, tx.noise, comparison, definition, tx.specs.get(spec), look)
-        for row in (*rows_of(booted, rule), *rows_without_numbers(booted, rule)):
-            tx.comparisons.add_row(comparison.id, spec, row)
-        tip |= _means(testbox, booted[-1])
-    tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
-    if comparison.kind == "watch":
-        screen_tip(git, catalogue, settings, tx, comparison, tip)
+        jobs = tx.specs.get(spec)
+        records = _noise_records(catalogue.programs, tx.noise, testbox, booted)
+        rule = _rule(catalogue.programs, records, comparison, definition, jobs, look)
+        parts.append(_MeasuredPart(spec=spec, arms=booted, rule=rule))
+    return _MeasuredTable(comparison=comparison, trouble=_lab_trouble(orders), parts=parts)
+
+
+def _noise_records(
+    programs: Mapping[str, Program], noise: Noise, testbox: str, arms: Sequence[MeasuredArm]
+) -> dict[MetricKey, NoiseRecord | None]:
+    """Return the noise records of the benchmark metrics that were measured."""
+    measured = {key for arm in arms for key in arm.measured}
+    return {
+        (job, name): noise.get(testbox, job, name)
+        for job, name in sorted(measured)
+        if metric_of(programs, name).klass == "benchmark"
+    }
 
 
 def _booted(
@@ -101,15 +197,14 @@ def _booted(
 
 def _rule(
     programs: Mapping[str, Program],
-    noise: Noise,
+    records: Mapping[MetricKey, NoiseRecord | None],
     comparison: Comparison,
     testbox: Testbox,
     jobs: Sequence[UnitJob],
     look: Look,
 ) -> TestboxRule:
     def of_metric(job: UnitJob, metric: Metric) -> Rule:
-        benchmark = metric.klass == "benchmark"
-        record = noise.get(testbox.name, job.name, metric.name) if benchmark else None
+        record = records.get((job.name, metric.name))
         rule = rule_of(testbox, metric, job, record, comparison.min_effect_pct)
         # The boots of a bisection have already shown that these two kernels differ.
         proven = comparison.kind in ("attribute", "gate")
@@ -127,11 +222,14 @@ def _rule(
     )
 
 
-def _means(testbox: str, arm: MeasuredArm) -> dict[Key, list[float]]:
-    """Return the boot means of an arm by (testbox, unit job, metric)."""
+def _tip_means(parts: Sequence[_MeasuredPart]) -> dict[Key, list[float]]:
+    """Return the boot means of the last arms by (testbox, unit job, metric)."""
     return {
-        (testbox, *key): [fmean(boot.values) for boot in arm.runs_of(key) if boot.values]
-        for key in arm.measured
+        (part.rule.testbox, *key): [
+            fmean(boot.values) for boot in part.arms[-1].runs_of(key) if boot.values
+        ]
+        for part in parts
+        for key in part.arms[-1].measured
     }
 
 
