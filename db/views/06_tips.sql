@@ -26,7 +26,8 @@ CROSS JOIN LATERAL (
            count(DISTINCT ib.incident) AS culprits,
            count(DISTINCT r.incident) AS mails
     FROM swing s
-    LEFT JOIN incident_bisection ib ON ib.bisection = s.bisection
+    LEFT JOIN bisection_family b ON b.root = s.bisection
+    LEFT JOIN incident_bisection ib ON ib.bisection = b.id
     LEFT JOIN report r ON r.incident = ib.incident AND r.kind = 'first' AND r.state = 'sent'
     WHERE s.comparison = c.id
 ) n;

@@ -2,17 +2,13 @@
 -- of which one is it; none if there is no step. Sizes are the culprit's against its parent; of a creep, those of the range. The branch of a merge
 -- is searched by a bisection of its own, whose culprit replaces the merge; `root` is the bisection that a swing started.
 CREATE OR REPLACE VIEW v_searches AS
-WITH RECURSIVE down AS (
-    SELECT id, id AS root, NULL::text AS merged FROM bisection WHERE parent IS NULL
-    UNION ALL
-    SELECT b.id, down.root, coalesce(down.merged, b.merged) FROM bisection b JOIN down ON b.parent = down.id
-), search AS (
+WITH search AS (
     SELECT t.name AS tree, b.testbox, b.unit_job, b.metric, b.id AS number, 'b' || b.id AS search, b.status, down.root, down.merged, root.good, root.bad,
            CASE WHEN b.status IN ('creep', 'not_reproduced') THEN '{}' WHEN b.status = 'credible_set' THEN ARRAY(SELECT m->>'commit' FROM jsonb_array_elements(one->'members') m)
                 ELSE ARRAY[one->>'commit'] END AS commits,
            CASE WHEN b.status <> 'not_reproduced' THEN (one->>'change_pct')::double precision END AS change_pct,
            coalesce(one->'interval_pct', b.conclusion->'interval_pct') AS bounds
-    FROM down
+    FROM bisection_family down
     JOIN bisection b ON b.id = down.id
     JOIN bisection root ON root.id = down.root
     JOIN tree t ON t.id = b.tree

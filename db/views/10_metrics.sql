@@ -49,7 +49,7 @@ JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
 JOIN comparison_row cr ON (cr.comparison, cr.testbox, cr.unit_job, cr.metric, cr.against, cr.arm) = (s.comparison, s.testbox, s.unit_job, s.metric, s.against, s.arm)
 LEFT JOIN change ch ON ch.id = c.change
-LEFT JOIN incident_bisection ib ON ib.bisection = s.bisection
+LEFT JOIN (bisection_family b JOIN incident_bisection ib ON ib.bisection = b.id) ON b.root = s.bisection
 LEFT JOIN incident i ON i.id = ib.incident
 LEFT JOIN variant culprit ON culprit.id = i.culprit
 LEFT JOIN v_searches f ON f.root = s.bisection AND CASE WHEN culprit.id IS NULL THEN f.status IN ('credible_set', 'creep') ELSE f.commits = ARRAY[culprit.commit] END

@@ -287,23 +287,63 @@ ENDINGS: Final[dict[str, tuple[str, dict[int, float], list[int], float | None, A
 }
 
 
-@pytest.mark.parametrize("name", ENDINGS)
-def test_each_ending_of_a_search_overrules_the_tips_everywhere(
-    brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str, name: str
-) -> None:
-    status, culprits, members, size, expected, sentence = ENDINGS[name]
-    levels = _levels()
-    number, testbox = a_branch(conn, brain, levels)
+def _searched_branch(
+    conn: sa.Connection, brain: Brain
+) -> tuple[int, make.Testbox, int, list[make.Kernel]]:
+    """A branch with its last comparison and its kernels, the base first."""
+    number, testbox = a_branch(conn, brain, _levels())
     _watch_headlines(conn)
     tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
     kernels = [
         make.Kernel(variant=row.id, commit=row.commit, build_key=row.build_key, image="")
         for row in conn.execute(sa.text("SELECT id, commit, build_key FROM variant ORDER BY id"))
     ]
-    commits = [kernel.commit for kernel in kernels]
-    for old, new in itertools.pairwise(commits):
-        make.a_change(conn, tree, old, new)
-    tips = commits[1:]  # of the levels
+    for old, new in itertools.pairwise(kernels):
+        make.a_change(conn, tree, old.commit, new.commit)
+    return number, testbox, tree, kernels
+
+
+def test_the_culprit_in_the_branch_of_a_merge_is_that_of_the_swing(
+    brain: Brain, conn: sa.Connection, tmp_path: Path
+) -> None:
+    number, testbox, tree, kernels = _searched_branch(conn, brain)
+    side = [make.a_kernel(conn, tree, f"side {n}") for n in range(3)]
+
+    def found(commit: str, pct: float) -> dict[str, Any]:
+        return {"culprits": [{"commit": commit, "change_pct": pct}], "change_pct": pct}
+
+    merge = kernels[26].commit
+    over: dict[str, Any] = {"status": "culprit"}
+    root = make.a_bisection(
+        conn, tree, testbox, kernels[23:31], conclusion=found(merge, -5.0), **over
+    )
+    inner = {"parent": root, "merged": merge, **over}
+    branch = make.a_bisection(
+        conn, tree, testbox, side, conclusion=found(side[1].commit, -4.5), **inner
+    )
+    incident = make.an_incident(conn, tree, side[1], bisections=[branch])
+    make.a_swing(conn, number - 14, testbox, change_pct=-5.2, state="explained", bisection=root)
+    conn.commit()
+    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), _levels()[-1])
+    name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
+    page = _page(brain, tmp_path, name)
+    assert f"step at {side[1].commit[:12]}: -4.50 % (b{branch})" in page
+    assert f"step at {merge[:12]}" not in page
+    with brain.engine.connect() as reading:
+        entries = [*read.status(reading)["lately"], *read.tree_news(reading, name)]
+    board = rows(brain, "SELECT change_pct, incident FROM v_swings")
+    assert {(row["change_pct"], row["incident"]) for row in [*entries, *board]} == {
+        (-4.5, f"i{incident}")
+    }
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_each_ending_of_a_search_overrules_the_tips_everywhere(
+    brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str, name: str
+) -> None:
+    status, culprits, members, size, expected, sentence = ENDINGS[name]
+    number, testbox, tree, kernels = _searched_branch(conn, brain)
+    tips = [kernel.commit for kernel in kernels[1:]]  # of the levels
     conclusion = {
         "culprits": [{"commit": tips[at], "change_pct": pct} for at, pct in culprits.items()],
         "members": [{"commit": tips[at]} for at in members],
@@ -323,7 +363,7 @@ def test_each_ending_of_a_search_overrules_the_tips_everywhere(
             make.an_incident(conn, tree, kernels[at + 1], bisections=[more["bisection"]])
     make.a_swing(conn, number - 14, testbox, **more)  # the comparison of level 25
     conn.commit()
-    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
+    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), _levels()[-1])
     sentence = re.sub(r"{(\d+)}", lambda match: tips[int(match[1])][:12], sentence)
     tree_name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
     environment = brain_environment(tmp_path / "state", db_url)

@@ -19,8 +19,9 @@ SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction,
   i.id AS incident, v.commit, v.subject
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
 LEFT JOIN bisection b ON b.id = s.bisection
-LEFT JOIN LATERAL (SELECT min(coalesce(i.merged_into, i.id)) AS id FROM incident_bisection o
-  JOIN incident i ON i.id = o.incident WHERE o.bisection = s.bisection) first ON true
+LEFT JOIN (SELECT f.root, min(coalesce(i.merged_into, i.id)) AS id FROM bisection_family f
+  JOIN incident_bisection o ON o.bisection = f.id JOIN incident i ON i.id = o.incident
+  GROUP BY f.root) first ON first.root = s.bisection
 LEFT JOIN incident i ON i.id = first.id LEFT JOIN variant v ON v.id = i.culprit
 LEFT JOIN v_searches f ON f.root = s.bisection
   AND CASE WHEN v.id IS NULL THEN f.status IN ('credible_set', 'creep')

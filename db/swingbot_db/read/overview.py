@@ -49,8 +49,9 @@ _LATELY = """
 WITH of_swing AS (
   SELECT s.*, c.created_at, t.name AS tree, coalesce(i.merged_into, i.id) AS incident
   FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
-  LEFT JOIN incident_bisection b ON b.bisection = s.bisection
-  LEFT JOIN incident i ON i.id = b.incident LEFT JOIN bisection k ON k.id = s.bisection
+  LEFT JOIN (bisection_family b JOIN incident_bisection o ON o.bisection = b.id)
+    ON b.root = s.bisection
+  LEFT JOIN incident i ON i.id = o.incident LEFT JOIN bisection k ON k.id = s.bisection
   WHERE s.state NOT IN ('known', 'refuted') AND k.status IS DISTINCT FROM 'not_reproduced'
 ), largest AS (
   SELECT DISTINCT ON (incident, CASE WHEN incident IS NULL THEN id END) *,
