@@ -33,6 +33,7 @@ from swingbot.core.patchset.read import read_file
 from swingbot.service.limits import WEB_ROWS
 from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
+from tests.fakes.brain import make_brain
 
 # A boot of vm-icount with the job of the tree, computed: none was timed yet.
 BOOT_SECONDS = 58.8
@@ -133,6 +134,38 @@ def test_the_smallest_change_of_interest_is_asked_for_in_the_form_and_in_json(
     assert (
         "<th>minimum effect</th><td>0.5 %</td>" in site.web.client.get(f"/comparison/{first}").text
     )
+
+
+def test_kernels_that_are_measured_cost_nothing_at_any_door(serve: Serve) -> None:
+    site = serve()
+    settings, ada = site.web.settings, site.web.token("Ada", Role.SUBMITTER)
+    first = site.json(ada, boots=2)
+    assert first.status_code == 201
+    make_brain(settings, site.web.engine, site.linux).run()
+    wish: dict[str, Any] = {"base": "tip", "head": "base", "boots": 2}
+    web = ask(site, ada, "/compare", **wish, dry_run=True).json()["plan"]
+    environment = {
+        "SWINGBOT_DB_URL": settings.db.url,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+    }
+    words = ["compare", "tip", "base", "--tree", "fake", "--boots", "2", "--dry-run"]
+    command = partial(CliRunner().invoke, main, env=environment)
+    assert json.loads(command([*words, "--json"]).stdout) == web
+    assert (web["cost"]["builds"], web["cost"]["boots"], web["cost"]["testbox_seconds"]) == (
+        0,
+        0,
+        0,
+    )
+    assert "0 to build; 2 known" in (told := command(words).stdout), told
+    assert "vm-icount: 0 boots" in told and "4 known" in told
+    client, token = site.web.client, ada["Authorization"].removeprefix("Bearer ")
+    client.post("/login", data={"key": token, "next": "/compare"})
+    fields = {**hidden(client.get("/compare").text, "/compare"), "tree": "fake", "act": "foresee"}
+    fields |= {key: str(value) for key, value in wish.items()}
+    page = client.post("/compare", data=fields, files={"none": b""}).text
+    assert "0 boots" in page, page
+    asked = ask(site, ada, "/compare", **wish)
+    assert (asked.status_code, asked.json()["used"]) == (201, first.json()["used"])
 
 
 def test_both_doors_lead_to_one_table(serve: Serve) -> None:

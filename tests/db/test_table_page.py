@@ -196,9 +196,9 @@ def test_an_arm_that_does_not_build_says_why_and_where_the_log_is(
 ) -> None:
     made = an_experiment(conn, kernels=4, boots=2, unbuildable=(2,))
     text = page(client, f"/experiment/e{made.id}")
-    assert "no kernel, mm/page_alloc.c:12:1: error: expected &#39;;&#39;" in text
+    assert "not built, mm/page_alloc.c:12:1: error: expected &#39;;&#39;" in text
     assert f"/kernel/{made.kernels[2].build_key}" in text
-    assert "no kernel: mm/page_alloc.c:12:1" in page(client, f"/plot/e{made.id}/values.svg?{Q}")
+    assert "not built: mm/page_alloc.c:12:1" in page(client, f"/plot/e{made.id}/values.svg?{Q}")
 
 
 def test_a_large_table_is_a_page_of_some_hundred_kib_whose_plots_come_later(

@@ -256,7 +256,7 @@ def _arms(
         build = built.get(kernel.build_key)
         trouble = None
         if build is None:
-            trouble = f"could not be built: {_lost(kernel, orders)}"
+            trouble = f"was not built: {_lost(kernel, orders)}"
         elif build.status == "failed":
             trouble = build.trouble
         arms.append(

@@ -170,7 +170,7 @@ class TablePages:
                 name=clean(kernel.name),
                 boots=boots.get(arm, ()),
                 change=block.cells[arm].rows.get(rule) if block else None,
-                note=f"no kernel: {clean(kernel.trouble)}" if kernel.trouble else "",
+                note=f"not built: {clean(kernel.trouble)}" if kernel.trouble else "",
             )
             for arm, kernel in enumerate(sheet.kernels)
         ]

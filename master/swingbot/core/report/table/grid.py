@@ -142,7 +142,7 @@ def marked(row: ComparisonRow | None) -> str:
 
 def _level(kernel: SheetKernel, cell: Cell, mean: str) -> list[str]:
     if kernel.trouble is not None:
-        return ["no kernel", ""]
+        return ["not built", ""]
     if cell.side is None or cell.side.mean is None:
         return [_MISSING, ""]
     return [mean.strip(), _sd(cell)]
@@ -227,7 +227,7 @@ def legend(sheet: Sheet) -> list[str]:
         if kernel.incident is not None:
             text += f" (culprit of incident {kernel.incident})"
         if kernel.trouble is not None:
-            text += f" -- no kernel: {kernel.trouble}"
+            text += f" -- not built: {kernel.trouble}"
         lines += wrap(text, _INDENT * 2, _INDENT)
     return lines
 
