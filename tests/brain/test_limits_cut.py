@@ -21,6 +21,7 @@ from swingbot_worker.testbox import limits
 from tests.contract.labs import Lab, played_lab, programs_in
 from tests.fakelinux import FakeCommit
 from tests.fakes.lab import Dispatched, FakeLab
+from tests.fakes.loop import Loop
 from tests.fakes.memory_brain import MemoryBrain
 from tests.table_requests import compare
 
@@ -35,7 +36,7 @@ def cut_all(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Divide every limit in seconds by 100; their names."""
     names = set()
     for module, content in list(sys.modules.items()):
-        if not module.startswith(("swingbot_worker", "swingbot_jobs", "swingbot.adapters")):
+        if not module.startswith("swingbot"):
             continue
         for name, number in list(vars(content).items()):
             if not name.endswith("_SECONDS") or DURATIONS.search(name):
@@ -89,7 +90,7 @@ class WorkingLab(FakeLab):
         return {**{key: outcome[key] for key in own if key in outcome}, "files": files}
 
 
-def working(brain: MemoryBrain, folder: Path, real: str) -> None:
+def working(brain: Loop, folder: Path, real: str) -> None:
     lab = played_lab(folder)
     kconfig = lab.site.workers / "kconfig"
     kconfig.mkdir()
