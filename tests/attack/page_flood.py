@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
 from typing import Final
@@ -14,11 +14,13 @@ import httpx
 from tests.attack.target import MEMORY_LIMIT, Result, Target
 
 NAME: Final = "a flood at one page"
-WANTED: Final = "another client's page takes at most three times as long, and memory is bounded"
+WANTED: Final = "another client's page waits for few of the answers, and memory is bounded"
 AT_ONCE: Final = 25
-ROUNDS: Final = 4  # without and with the flood in turns, so that other work delays both
+ROUNDS: Final = 2  # without and with the flood in turns, so that other work delays both
 PAGES: Final = 5  # of the other client in a round
-TIMES: Final = 3.0
+# Answers to the flood while a page of the other client is made. In turns these are one or two of
+# about its cost, whatever else the host does; behind the crowd, 17 and more.
+OVERTAKEN: Final = 5
 OTHER: Final = "127.0.0.2"
 
 
@@ -27,29 +29,33 @@ def run(target: Target, suffix: str = "") -> Result:
     path = f"/comparison/{target.table}{suffix}"
     calm: list[float] = []
     flooded: list[float] = []
+    overtaken: list[int] = []
     answers: list[int] = []
     other = httpx.HTTPTransport(local_address=OTHER)
     with httpx.Client(transport=other, base_url=target.url, timeout=60) as client:
 
-        def ask(seconds: list[float]) -> None:
+        def ask(seconds: list[float], flood: Sequence[int]) -> list[int]:
+            """Return the number of answers to the flood during each page."""
+            counts = []
             for _ in range(PAGES):
-                begin = time.monotonic()
+                begin, before = time.monotonic(), len(flood)
                 answers.append(client.get("/").status_code)
                 seconds.append(time.monotonic() - begin)
+                counts.append(len(flood) - before)
+            return counts
 
-        ask([])  # the first page loads templates
+        ask([], [])  # the first page loads templates
         for _ in range(ROUNDS):
-            ask(calm)
+            ask(calm, [])
             with _flood(target, path) as rows:
-                ask(flooded)
-    ratio = median(flooded) / median(calm)
+                overtaken += ask(flooded, rows)
     resident = target.resident()
-    stood = set(answers) == {200} and set(rows) == {200} and resident < MEMORY_LIMIT
+    stood = set(answers) == {200} and 200 in rows and resident < MEMORY_LIMIT
     return Result(
-        stood and ratio <= TIMES,
+        stood and median(overtaken) <= OVERTAKEN,
         f"{AT_ONCE} at once: a page of another client takes {median(flooded):.2f} s"
-        f" ({median(calm):.2f} s without, {ratio:.1f} times); {resident >> 20} MiB afterwards",
-        late=stood and ratio > TIMES,
+        f" ({median(calm):.2f} s without), with {median(overtaken):g} answers to the flood;"
+        f" {resident >> 20} MiB afterwards",
     )
 
 
