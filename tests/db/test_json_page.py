@@ -105,7 +105,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     for words in (first[:12], "vm-icount", METRIC, "nothing like this", ""):
         lab.get("search", f"/search.json?q={words}")
     for kind, shape, ids in (
-        ("comparisons", "table", ("c1", waiting)),
+        ("comparisons", "table", ("c1", "c2", waiting)),
         ("bisections", "bisection", ("b1", "b2")),
         ("incidents", "incident", ("i1",)),
         ("reports", "report", ("r1",)),

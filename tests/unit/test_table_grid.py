@@ -201,3 +201,16 @@ def test_readings_show_three_digits_of_the_largest_and_two_decimals(
 )
 def test_a_percentage_of_two_digits_has_no_exponent(value: float, shown: str) -> None:
     assert two_digits(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("df", "share", "said"), [(None, 0.9, True), (None, 0.4, False), (5.0, 0.9, False)]
+)
+def test_an_interval_that_is_mostly_an_assumed_layout_spread_says_so_once(
+    df: float | None, share: float, said: bool
+) -> None:
+    table = a_table({"box": [100.0, 101.0, 102.0]}, NAMES)
+    for row in table["rows"]:
+        row["layout"] = {"sd_pct": 0.1, "df": df, "share": share}
+    note = "intervals: the spread between layouts, 0.1 %, is assumed on box, not measured"
+    assert [shown(sheet_of_table(table)).count(note) for shown in (as_text, as_mail)] == [said] * 2
