@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
 import sqlalchemy as sa
@@ -80,3 +81,29 @@ def named_artifacts(conn: sa.Connection) -> Iterator[FileReference]:
     for row in conn.execution_options(stream_results=True).execute(sa.text(_NAMED)):
         if row.sha256 is not None:
             yield FileReference(sha256=row.sha256, name=row.name, used=row.used, held=row.held)
+
+
+# Boots of untrusted kernels whose image went out of use before :before, without those that are
+# held, and their samples under names that no trusted kernel reported.
+_EXPIRED_SAMPLES: Final = f"""{HELD}, of_image AS (
+  SELECT image_sha256, max(booted_at) AS used FROM boot GROUP BY image_sha256
+), expired AS (
+  SELECT x.id FROM boot x JOIN of_image i ON i.image_sha256 = x.image_sha256
+  JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+  WHERE v.trust = 'untrusted' AND i.used < :before AND x.id NOT IN (SELECT boot FROM held_boot)
+)
+DELETE FROM sample s USING run r, measured_metric m
+WHERE r.boot IN (SELECT id FROM expired) AND s.run = r.id AND m.id = s.measured AND NOT m.trusted
+"""
+_EXPIRED_NAMES: Final = """
+DELETE FROM measured_metric m WHERE NOT m.trusted
+  AND NOT EXISTS (SELECT FROM boot_mean b WHERE b.measured = m.id)
+"""
+
+
+def expire_names(conn: sa.Connection, before: datetime) -> int:
+    """Delete the names of metrics that only untrusted kernels reported which were last used
+    `before`, with their samples; return how many.
+    """
+    conn.execute(sa.text(_EXPIRED_SAMPLES), {"before": before})
+    return conn.execute(sa.text(_EXPIRED_NAMES)).rowcount

@@ -194,6 +194,50 @@ def test_a_dry_run_removes_nothing_and_says_the_same(
     assert again.pruned_before == 1  # an orphan leaves no record: no row refers to it
 
 
+def test_names_that_only_untrusted_kernels_reported_go_with_their_kernels(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
+    settings.state.mkdir()
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    own = {"old": 400, "young": 20, "held": 400, "trusted": 400}
+    boots = {}
+    for number, (name, days) in enumerate(own.items()):
+        kernel = make.a_kernel(conn, tree, number)
+        values = {make.METRIC: [1.0, 2.0], f"meminfo.{name}": [3.0, 4.0]}
+        boots[name] = make.a_boot(conn, testbox, kernel, values=values, at=ago(days))
+        if name != "trusted":
+            conn.execute(
+                sa.text("UPDATE variant SET trust = 'untrusted' WHERE id = :v"),
+                {"v": kernel.variant},
+            )
+            conn.execute(
+                sa.text("UPDATE measured_metric SET trusted = false WHERE metric = :m"),
+                {"m": f"meminfo.{name}"},
+            )
+        if name == "held":
+            waiting = make.a_comparison(conn, tree, kernel, kernel, [testbox], status="running")
+            conn.execute(
+                sa.text(
+                    "INSERT INTO want (order_id, comparison)"
+                    " SELECT order_id, :c FROM boot WHERE id = :b"
+                ),
+                {"c": waiting, "b": boots[name]},
+            )
+
+    def names() -> set[str]:
+        query = "SELECT metric FROM measured_metric WHERE metric LIKE 'meminfo.%'"
+        return {name.partition(".")[2] for name in conn.execute(sa.text(query)).scalars()}
+
+    assert retain(settings, engine, NOW, really=False).names == 1
+    assert names() == own.keys()
+    assert retain(settings, engine, NOW, really=True).names == 1
+    assert names() == own.keys() - {"old"}
+    samples = sa.text("SELECT count(*) FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :b")
+    counts = {name: conn.execute(samples, {"b": boot}).scalar_one() for name, boot in boots.items()}
+    assert counts == {"old": 2, "young": 4, "held": 4, "trusted": 4}
+    assert retain(settings, engine, NOW, really=True).names == 0
+
+
 def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:

@@ -26,7 +26,7 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.limits import RECORD_BYTES
 from swingbot_db.engine import Engine
-from swingbot_db.keep import named_artifacts
+from swingbot_db.keep import expire_names, named_artifacts
 
 EVERY: Final = timedelta(days=1)
 LONG: Final = timedelta(days=30)  # without a run: the service was off, or the clock is wrong
@@ -36,9 +36,12 @@ _RECORD: Final = "rootfs.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """Result of a run: totals by class, files pruned earlier, bytes freed (0: dry run)."""
+    """Result of a run: totals by class, names of metrics that expired, files pruned earlier, bytes
+    freed (0: dry run).
+    """
 
     totals: dict[str, ClassTotal]
+    names: int
     pruned_before: int
     freed: int
 
@@ -71,7 +74,19 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
         freed = sum(_prune(settings, store, one) for one in verdicts if one.goes) if really else 0
         if really:
             write_json(_stamp(settings), {"at": now.isoformat(timespec="seconds"), "freed": freed})
-    return Retained(totals=totals(verdicts, days), pruned_before=pruned, freed=freed)
+        names = _expire_names(engine, days["kernels"], now, really=really)
+    return Retained(totals=totals(verdicts, days), names=names, pruned_before=pruned, freed=freed)
+
+
+def _expire_names(engine: Engine, days: float, now: datetime, *, really: bool) -> int:
+    """Names that only untrusted kernels reported go with their kernels."""
+    if days <= 0:
+        return 0
+    with engine.connect() as conn:
+        names = expire_names(conn, now - timedelta(days=days))
+        if really:
+            conn.commit()
+    return names
 
 
 def due(settings: Settings, now: datetime, clock: SteadyClock) -> bool:
