@@ -8,7 +8,7 @@ from typing import Any
 from swingbot.core.patchset.model import PatchSeries, SeriesPatch
 from swingbot.service.ports import Lab
 from swingbot.service.table.kernels import KernelRequest, at, patched
-from swingbot.service.table.plan import request_table
+from swingbot.service.table.plan import Requested, TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 
 
@@ -24,6 +24,16 @@ def comparing(
     if patches:
         rows = patched(rows, PatchSeries(patches=tuple(patches)), base)
     return TableRequest(kernels=KernelRequest(base=base, rows=rows), tree=tree, **more)
+
+
+def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
+    with prepared(lab, request) as table:
+        return table.plan()
+
+
+def request_table(lab: Lab, request: TableRequest) -> Requested:
+    with prepared(lab, request) as table:
+        return table.queue()
 
 
 def compare(lab: Lab, base: str, *heads: str, **more: Any) -> int:

@@ -22,7 +22,6 @@ from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import Git, RequestError
 from swingbot.service.table.kernels import KernelRequest
-from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.table.request import TableRequest
 from swingbot.service.tick import tick
 from swingbot_jobs import codec
@@ -30,7 +29,7 @@ from tests.contract.store import world
 from tests.fakelinux import FakeCommit
 from tests.fakes.loop import JOB, METRIC, plain
 from tests.fakes.memory_brain import MemoryBrain
-from tests.table_requests import compare, comparing
+from tests.table_requests import compare, comparing, plan_table, request_table
 
 HOUR = 3600.0
 

@@ -14,12 +14,11 @@ from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
 from swingbot.service.kernel.variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
-from swingbot.service.table.plan import request_table
 from swingbot.service.watch.trees import known_tree
 from swingbot_jobs.contract.trust import key_at
 from tests.fakelinux import FakeCommit
 from tests.fakes.memory_brain import MemoryBrain, make_memory_brain
-from tests.table_requests import comparing
+from tests.table_requests import comparing, request_table
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from swingbot.adapters import limits
 from swingbot.adapters.mail_reader import mail_reader, read_patches, spooled
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
+from swingbot.core.patchset.touched import touched_files
 from swingbot.service.ports.results import Unreadable
 from tests.patch_series import a_diff, a_mail
 from tests.unit.test_patch_threads import Thread, fix_of_a_series, one_more, series
@@ -25,6 +26,8 @@ def test_the_child_returns_what_the_reader_reads() -> None:
         assert read_patches("x", thread.data()) == read_file("x", thread.data())
     for data in (odd, LONG):
         assert read_patches("x", data) == read_file("x", data)
+    (patch,) = read_patches("x", a_mail("x", a_diff("mm/é.c"))).patches
+    assert patch.touched == tuple(touched_files(patch.diff))
     part = a_mail("[PATCH 1/2] x", a_diff())
     assert read_patches("x", part, stack=True) == read_file("x", part, stack=True)
 

@@ -15,13 +15,13 @@ from swingbot.app.wiring import forget_workers
 from swingbot.core.table.layout import Axis
 from swingbot.service.ports import RequestError
 from swingbot.service.table.kernels import KernelRequest
-from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.table.request import TableRequest
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.compiler import Compiler
 from tests.fakes.brain import Brain
 from tests.fakes.mail import brain_environment
+from tests.table_requests import plan_table, request_table
 
 HOSTILE = "<script>alert('gcc')</script>"
 GCC = Compiler(name="gcc", version="gcc (Debian 12.2.0-14+deb12u1) 12.2.0")

@@ -480,10 +480,10 @@ exec '{shutil.which("git")}' "$@"
     with ThreadPoolExecutor() as threads:
         try:
             first = threads.submit(site.json, ada, head="base", patch=site.patch(), boots=1)
-            second = threads.submit(site.json, ada, boots=1)
             while not begun.exists():
                 assert not first.done(), first.result().text
                 time.sleep(0.05)
+            second = threads.submit(site.json, ada, boots=1)
             assert site.json(bob, boots=2).status_code == 201
             assert not first.done() and not second.done(), "one person's are answered in turn"
         finally:

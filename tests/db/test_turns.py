@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.core.access.roles import Role
-from swingbot.service.table.plan import request_table
 from swingbot.service.table.request import TableRequest
 from swingbot.service.tick import tick
 from swingbot_db.read.estimate import LabQueue
@@ -19,7 +18,7 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
 from tests.fakes.people import a_person
-from tests.table_requests import comparing
+from tests.table_requests import comparing, request_table
 
 BOOTS = 3
 

@@ -19,11 +19,10 @@ from swingbot.service.ports import RequestError
 from swingbot.service.table.cancel import cancel_table
 from swingbot.service.table.extend import ExtensionRequest, extend
 from swingbot.service.table.kernels import at
-from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.table.request import TableRequest
 from tests.fakes.memory_lab import MemoryLab
 from tests.patch_series import Change, git, mailbox, make_repo
-from tests.table_requests import comparing
+from tests.table_requests import comparing, plan_table, request_table
 from tests.unit.test_experiment_kernels import CHANGES, World, a_tree
 
 PRODUCT = Path(__file__).parents[2]

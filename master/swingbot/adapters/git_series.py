@@ -99,7 +99,7 @@ def _touched(run: GitRunner, name: str, patch: SeriesPatch, parent: str) -> int:
 
     Raises GitError if they exceed the limit.
     """
-    files = list(touched_files(patch.diff))
+    files = patch.touched or list(touched_files(patch.diff))
     names = sorted({word for file in files for word in file.before})
     asked = [word for word in names if _ASKABLE.fullmatch(word)]
     lines = "".join(f"{parent}:{os.fsdecode(word)}\n" for word in asked)

@@ -16,6 +16,7 @@ from swingbot.core.patchset.mailbox import RawMail, raw_mail, take_headers
 from swingbot.core.patchset.mime import decode, header_text, texts
 from swingbot.core.patchset.model import SeriesError, SeriesPatch
 from swingbot.core.patchset.read import read_file
+from swingbot.core.patchset.touched import touched_files
 
 _SHOWN: Final = ("subject", "from", "to", "cc", "date", "message-id", "in-reply-to")
 
@@ -31,7 +32,13 @@ def _series(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
 
 def _patch(patch: SeriesPatch) -> dict[str, Any]:
     date = patch.date.isoformat() if patch.date else None
-    return {**asdict(patch), "date": date, "diff": patch.diff.decode("latin-1")}
+    touched = [
+        [[name.decode("latin-1") for name in names] for names in (file.before, file.after)]
+        + [file.length]
+        for file in touched_files(patch.diff)
+    ]
+    diff = patch.diff.decode("latin-1")
+    return {**asdict(patch), "date": date, "diff": diff, "touched": touched}
 
 
 def _heads(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from swingbot.adapters import limits
 from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.core.limits import SERIES_BYTES
 from swingbot.core.patchset.model import OmittedMail, PatchSeries, SeriesError, SeriesPatch
+from swingbot.core.patchset.touched import TouchedFile
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
 
@@ -51,6 +52,7 @@ def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
                 | {
                     "date": datetime.fromisoformat(patch["date"]) if patch["date"] else None,
                     "diff": patch["diff"].encode("latin-1"),
+                    "touched": tuple(map(_touched, patch["touched"])),
                 }
             )
             for patch in answer["patches"]
@@ -58,6 +60,15 @@ def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
         left_out=codec.typed(tuple[OmittedMail, ...], answer["left_out"]),
         notes=tuple(answer["notes"]),
     )
+
+
+def _touched(file: tuple[list[str], list[str], int]) -> TouchedFile:
+    before, after, length = file
+    return TouchedFile(before=_names(before), after=_names(after), length=length)
+
+
+def _names(names: Iterable[str]) -> frozenset[bytes]:
+    return frozenset(name.encode("latin-1") for name in names)
 
 
 def read_heads(mails: Iterable[bytes]) -> list[Head]:

@@ -19,7 +19,7 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.service.access import note_request
 from swingbot.service.ports import Lab, RequestError
-from swingbot.service.table.plan import Requested, TablePlan, plan_table, request_table
+from swingbot.service.table.plan import Requested, TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.table_form import OverQuota
 from swingbot_db import read
@@ -91,17 +91,23 @@ class DatabaseSubmitter:
 
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
-        planned = plan_table(self._lab(), replace(request, asked_by=person))
-        used, most = self.used(person)
-        return planned, quota.refusal(used, planned.cost.testbox_seconds, most)
+        with prepared(self._lab(), replace(request, asked_by=person)) as table:
+            planned = table.plan()
+        return planned, self._refusal(person, planned)
 
     def ask(self, person: Person, request: TableRequest) -> tuple[Requested, TablePlan]:
         """Queue the request. Raises RequestError, OverQuota."""
-        planned, refused = self.plan(person, request)
-        if refused is not None:
-            raise OverQuota(refused)
-        queued = request_table(self._lab(), replace(request, asked_by=person))
+        with prepared(self._lab(), replace(request, asked_by=person)) as table:
+            planned = table.plan()
+            refused = self._refusal(person, planned)
+            if refused is not None:
+                raise OverQuota(refused)
+            queued = table.queue()
         seconds = planned.cost.testbox_seconds if queued.new else 0.0
         with self._begin("asked") as tx:
             note_request(tx.access, person, queued.id, seconds)
         return queued, planned
+
+    def _refusal(self, person: Person, planned: TablePlan) -> str | None:
+        used, most = self.used(person)
+        return quota.refusal(used, planned.cost.testbox_seconds, most)

@@ -31,7 +31,7 @@ from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
 from swingbot.service.table.extend import Extension, ExtensionRequest, plan_extension
 from swingbot.service.table.extend import extend as extend_it
-from swingbot.service.table.plan import TablePlan, plan_table, request_table
+from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot_jobs.terminal import say_json
 
@@ -137,10 +137,11 @@ experiment = _verb(
 
 
 def _ask(session: CommandContext, request: TableRequest, given: dict[str, Any]) -> None:
-    planned = plan_table(session.lab, request)
-    if not _go_on(planned.to_json(), plan_lines(planned), given):
-        return
-    queued = request_table(session.lab, request)
+    with prepared(session.lab, request) as table:
+        planned = table.plan()
+        if not _go_on(planned.to_json(), plan_lines(planned), given):
+            return
+        queued = table.queue()
     _answer(session, queued.id, planned.to_json(), given)
 
 

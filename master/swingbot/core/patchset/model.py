@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from swingbot.core.patchset.touched import TouchedFile
 from swingbot.core.text.plain import cut
 
 _TRAILER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}: \S|[ \t]|\[")
@@ -44,7 +45,8 @@ class SeriesPatch:
     `number` is its position in the series, from 1. `subject` is one line without `[PATCH ...]`.
     `author` is `Name <address>`, empty if unknown. `message_id` has its <>. `message` is the
     whole commit message, its subject first, without notes and signature; it ends in a newline.
-    `diff` is a unified diff in the bytes of the files that it changes.
+    `diff` is a unified diff in the bytes of the files that it changes, `touched` are those files if
+    they were counted where it was read.
     """
 
     number: int
@@ -54,6 +56,7 @@ class SeriesPatch:
     message_id: str | None
     message: str
     diff: bytes
+    touched: tuple[TouchedFile, ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 # Lines of a hunk begin with other characters, but for a removed line "-- ": the name after it is
@@ -18,55 +18,62 @@ _ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)")
 _LETTERS: Final = {letter: code for code, letter in enumerate(b"abtnvfr", 7)}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TouchedFile:
     """One file of a diff: its possible names before and after, and the length of its part of the
     diff in bytes.
     """
 
-    start: int
-    length: int = 0
-    before: set[bytes] = field(default_factory=set)
-    after: set[bytes] = field(default_factory=set)
-    heading: frozenset[bytes] = frozenset()
-    in_hunks: bool = False
+    before: frozenset[bytes]
+    after: frozenset[bytes]
+    length: int
+
+
+class _FilePart:
+    """The part of a diff about one file, from `start` on."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.before: set[bytes] = set()
+        self.after: set[bytes] = set()
+        self.heading: set[bytes] = set()
+        self.in_hunks = False
+
+    def note(self, line: re.Match[bytes]) -> None:
+        rest = line["rest"]
+        if line["git"]:  # the only line with the name if nothing but the mode changes
+            half = len(rest) // 2
+            self.heading = {_stripped(rest[:half]), _stripped(rest[half + 1 :])}
+        elif line["from"]:
+            self.before.add(_name(rest))
+        elif line["old"]:
+            self.before.add(_stripped(rest))
+        elif line["to"]:
+            self.after.add(_name(rest))
+        elif line["new"]:
+            self.after.add(_stripped(rest))
+        else:
+            self.in_hunks = True
+
+    def ended(self, end: int) -> TouchedFile:
+        return TouchedFile(
+            before=frozenset(self.before or self.heading),
+            after=frozenset(self.after or self.heading),
+            length=end - self.start,
+        )
 
 
 def touched_files(diff: bytes) -> Iterator[TouchedFile]:
     """Yield the files of a diff as `diff_of` returns it, in their order."""
-    file: TouchedFile | None = None
+    part: _FilePart | None = None
     for line in _HEADER.finditer(diff):
-        if line["git"] or file is None or (line["old"] and file.in_hunks):
-            if file is not None:
-                yield _ended(file, line.start())
-            file = TouchedFile(line.start())
-        _note(file, line)
-    if file is not None:
-        yield _ended(file, len(diff))
-
-
-def _ended(file: TouchedFile, end: int) -> TouchedFile:
-    file.length = end - file.start
-    file.before = file.before or set(file.heading)
-    file.after = file.after or set(file.heading)
-    return file
-
-
-def _note(file: TouchedFile, line: re.Match[bytes]) -> None:
-    rest = line["rest"]
-    if line["git"]:  # the only line with the name if nothing but the mode changes
-        half = len(rest) // 2
-        file.heading = frozenset({_stripped(rest[:half]), _stripped(rest[half + 1 :])})
-    elif line["from"]:
-        file.before.add(_name(rest))
-    elif line["old"]:
-        file.before.add(_stripped(rest))
-    elif line["to"]:
-        file.after.add(_name(rest))
-    elif line["new"]:
-        file.after.add(_stripped(rest))
-    else:
-        file.in_hunks = True
+        if line["git"] or part is None or (line["old"] and part.in_hunks):
+            if part is not None:
+                yield part.ended(line.start())
+            part = _FilePart(line.start())
+        part.note(line)
+    if part is not None:
+        yield part.ended(len(diff))
 
 
 def _stripped(word: bytes) -> bytes:

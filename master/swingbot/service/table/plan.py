@@ -102,15 +102,63 @@ class _PlannedRows:
     rows: Sequence[LayoutRow]
 
 
-def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
-    """Return the plan and cost of `request`. Nothing is recorded. Raises RequestError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTable:
+    """A request whose patches are applied in a quarantine."""
+
+    transaction: OpenTransaction
+    git: QuarantinedGit
+    catalogue: Catalogue
+    settings: LabSettings
+    request: TableRequest
+    rows: _PlannedRows
+
+    def plan(self) -> TablePlan:
+        """Return the plan and cost. Nothing is recorded. Raises RequestError."""
+        return rehearse(
+            self.transaction,
+            "plan table",
+            lambda tx: _plan(self.git, self.catalogue, self.settings, tx, self.request, self.rows),
+        )
+
+    def queue(self) -> Requested:
+        """Queue the table.
+
+        An identical request for the same kernels returns the existing table. Raises RequestError.
+        """
+        git = self.git
+        for kernel in self.rows.kernels.values():
+            git.keep(kernel.facts.commit)
+        with self.transaction("request table") as tx:
+            new, variants = _laid_out(
+                git, self.catalogue, self.settings, tx, self.request, self.rows
+            )
+            existing, new = asked_before(tx.comparisons, new)
+            if existing is not None:
+                id = ids.of_table(existing.kind, existing.id)
+                return Requested(id=id, number=existing.id, new=False)
+            foresee_builds(git, tx.builds, variants)
+            _admit(git)
+            number = tx.comparisons.add(new)
+            return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
+
+
+@contextmanager
+def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
+    """Resolve the kernels of a request and apply its patches, once for its plan and the queue.
+
+    What that leaves in the mirror is gone afterwards unless it is queued. Raises RequestError.
+    """
     with lab.tools.git.quarantine() as git:
         request = restricted(lab.transaction, git, request)
         rows = _rows_of(lab.transaction, git, request)
-        return rehearse(
-            lab.transaction,
-            "plan table",
-            lambda tx: _plan(git, lab.catalogue, lab.settings, tx, request, rows),
+        yield PreparedTable(
+            transaction=lab.transaction,
+            git=git,
+            catalogue=lab.catalogue,
+            settings=lab.settings,
+            request=request,
+            rows=rows,
         )
 
 
@@ -158,28 +206,6 @@ def _plan(
             tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
         ),
     )
-
-
-def request_table(lab: Lab, request: TableRequest) -> Requested:
-    """Queue a table.
-
-    An identical request for the same kernels returns the existing table. Raises RequestError.
-    """
-    with lab.tools.git.quarantine() as git:
-        request = restricted(lab.transaction, git, request)
-        rows = _rows_of(lab.transaction, git, request)
-        for kernel in rows.kernels.values():
-            git.keep(kernel.facts.commit)
-        with lab.transaction("request table") as tx:
-            new, variants = _laid_out(git, lab.catalogue, lab.settings, tx, request, rows)
-            existing, new = asked_before(tx.comparisons, new)
-            if existing is not None:
-                id = ids.of_table(existing.kind, existing.id)
-                return Requested(id=id, number=existing.id, new=False)
-            foresee_builds(git, tx.builds, variants)
-            _admit(git)
-            number = tx.comparisons.add(new)
-            return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
 
 
 def _admit(git: QuarantinedGit) -> None:
