@@ -9,7 +9,7 @@ from typing import Final
 
 # --- Visitors of Grafana: their sessions end ---
 
-# Bytes of memory of a session; that of a panel has about 10 MB.
+# Bytes of memory of all sessions; that of a panel has about 10 MB.
 READER_BYTES: Final = 256 << 20
 # Share of the notification queue; a full one stops the service.
 QUEUE_SHARE: Final = 0.01

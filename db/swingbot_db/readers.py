@@ -82,8 +82,8 @@ def end_long_sessions(
     queue: float = limits.QUEUE_SHARE,
 ) -> list[EndedSession]:
     """End the readers' sessions in this database whose statement or transaction is older than
-    `seconds`, which hold an advisory lock, or whose processes have more than `READER_BYTES` by
-    `memory_of`.
+    `seconds`, which hold an advisory lock, and the largest while they have more than `READER_BYTES`
+    together by `memory_of`.
 
     When notifications fill more than `queue` of the server's queue, end all of them and the
     listeners of the service. Raises WatchdogError.
@@ -99,7 +99,12 @@ def end_long_sessions(
         readers, memory = list(roles.READERS), Counter[int]()
         for row in conn.execute(sa.text(_PROCESSES), {"readers": readers}).mappings():
             memory[row["session"]] += memory_of(SessionProcess(**row))
-        large = [session for session, size in memory.items() if size > limits.READER_BYTES]
+        large, total = list[int](), memory.total()
+        for session, size in memory.most_common():
+            if total <= limits.READER_BYTES:
+                break
+            large.append(session)
+            total -= size
         found = conn.execute(
             sa.text(_END), {"readers": readers, "seconds": seconds, "large": large, "queue": queue}
         ).mappings()

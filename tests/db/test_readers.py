@@ -151,9 +151,18 @@ def test_a_session_that_takes_much_memory_ends_and_others_stay(place: Place) -> 
     while not ended and attacker.is_alive():
         ended = end_long_sessions(place.engine(roles.SERVICE), 3600, private_bytes)
     (large,) = ended
-    assert large.memory > limits.READER_BYTES and large.query.endswith(LARGE[-40:])
+    assert large.memory > limits.READER_BYTES // 2 and large.query.endswith(LARGE[-40:])
     attacker.join(60)
     assert not attacker.is_alive() and is_alive(idle)
+
+
+def test_sessions_that_take_much_memory_together_end_the_largest_first(place: Place) -> None:
+    sessions = [place.session(role) for role in (roles.GRAFANA, roles.GRAFANA, roles.ALERTS)]
+    sizes = dict(zip((one.info.backend_pid for one in sessions), (200, 150, 100), strict=True))
+    engine, spare = place.engine(roles.SERVICE), place.session(roles.GRAFANA)
+    ended = end_long_sessions(engine, 3600, lambda one: sizes.get(one.pid, 0) << 20)
+    assert [one.memory >> 20 for one in ended] == [200]
+    assert [is_alive(one) for one in (*sessions, spare)] == [False, True, True, True]
 
 
 def test_memory_of_processes_of_other_hosts_is_not_measured(place: Place) -> None:
