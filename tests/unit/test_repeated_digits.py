@@ -18,6 +18,12 @@ def test_a_stale_result_is_said() -> None:
         "9 of 12 boots gave exactly 100, whichever kernel ran"
     )
     assert repeated_digits([BASE, HEAD], paired=True)
+    runs = (99.87, 100.02, 100.11)
+    assert (
+        repeated_digits([[(100.3,), runs, runs], [runs, (90.12,), runs]], paired=False) or ""
+    ).startswith("4 of 6 boots gave exactly 99.87,")
+    two = [[(100.0,)] * 3 + [(99.5,)] * 3 + [(100.31,)], [(100.0,)] * 3 + [(99.5,)] * 3 + [(90.1,)]]
+    assert "12 of 14 boots gave exactly 100 or 99.5," in (repeated_digits(two, paired=False) or "")
     assert repeated_digits([[(9412.37,)] * 3, [(9412.37,)] * 3], paired=False)
 
 
@@ -29,6 +35,7 @@ def test_a_stale_result_is_said() -> None:
         [[(0.0,)] * 6, [(0.0,)] * 5 + [(12.0,)]],  # events that are rare
         [[(100.01,)] * 4, [(90.12,)] * 4],  # a program that repeats, and a change
         [[(100.01,), (100.02,), (100.01,)], [(100.01,), (100.02,), (100.03,)]],
+        [[(512.0, 513.0, 512.0)] * 3, [(512.0, 513.0, 512.0)] * 3 + [(519.0, 512.0, 513.0)]],
         [[(312500 / s,) for s in (0.512, 0.512, 0.513, 0.512, 0.512)]] * 2,  # of whole ms
         [[], []],
     ],
