@@ -26,17 +26,18 @@ class ProcessLimits:
 
     def around(self, argv: Sequence[str], seconds: float) -> list[str]:
         """Return the command line that runs `argv` within these limits."""
-        limited = {
-            "data": self.memory_bytes,
-            "fsize": self.file_bytes,
-            "cpu": math.ceil(seconds) + 1,
-            "nproc": _at_most(self.processes, resource.RLIMIT_NPROC),
-            "core": 0,
-        }
-        options = (f"--{name}={most}" for name, most in limited.items())
+        limited = (
+            ("data", resource.RLIMIT_DATA, self.memory_bytes),
+            ("fsize", resource.RLIMIT_FSIZE, self.file_bytes),
+            ("cpu", resource.RLIMIT_CPU, math.ceil(seconds) + 1),
+            ("nproc", resource.RLIMIT_NPROC, self.processes),
+            ("core", resource.RLIMIT_CORE, 0),
+        )
+        options = (f"--{name}={_at_most(most, what)}" for name, what, most in limited)
         return ["prlimit", *options, *FIRST_OUT_OF_MEMORY, *argv]
 
 
 def _at_most(most: int, what: int) -> int:
+    """Return `most`, or the limit that this process already has and may not raise."""
     hard = resource.getrlimit(what)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
