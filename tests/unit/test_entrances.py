@@ -1,0 +1,317 @@
+"""Every way in for strangers' text has a row in docs/security.md, and is read in linear time."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import re
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.adapters.mail_child import READERS
+from swingbot.app.settings import load
+from swingbot.app.web import service
+from swingbot.core.mail.posting import posted_as
+from swingbot.core.mail.recipients import BadMaintainers, read_maintainers
+from swingbot.core.mail.trailers import people_in_trailers
+from swingbot.core.model import cursor
+from swingbot.core.patchset.model import SeriesError
+from swingbot.core.patchset.read import read_file
+from swingbot.core.raw.tar_members import members
+from swingbot.service.ports.lab import QuarantinedGit
+from swingbot.web.http import json_body
+from swingbot.web.pages.form_body import read_form
+from swingbot_jobs.kernel_diff.config import options
+from swingbot_jobs.kernel_diff.record import BadRecord, read_record
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.yaml_lines import JobError, read_documents
+from swingbot_worker.kbuild.log import error_lines
+from swingbot_worker.testbox.console import judge
+from tests.patch_series import a_diff
+from tests.regular_expressions import modules
+
+ROOT: Final = Path(__file__).parents[2]
+SIZES: Final = (32 << 10, 64 << 10, 128 << 10)
+GROWTH: Final = 3.0  # of processor time for each doubling
+LINEAR_SECONDS: Final = 0.05  # less is not measured
+
+OWN: Final = ""  # documents that swingbot itself, its operator or a person's own command wrote
+ROUTES: Final = {
+    "PUT /artifacts/{sha256}": "kernel records",
+    "PUT /attempts/{id}/phase": "JSON",
+    "PUT /attempts/{id}/outcome.json": "JSON",
+    "POST /login": "JSON",
+    "POST /logout": "JSON",
+    "POST /incident/{id}": "JSON",
+    "POST /compare": "patches",
+    "POST /experiment": "patches",
+    "POST /moderation/switch": "JSON",
+    "POST /moderation/{id}": "JSON",
+}
+CHILDREN: Final = {
+    "mail_child series": "patches",
+    "mail_child heads": "mails",
+    "mail_child mail": "mails",
+    "mail_child posting": "mails",
+    "result_child": "results",
+    "reader_child": OWN,
+}
+# Methods of the mirror; those with a row return what the author of a commit wrote.
+GIT: Final = dict.fromkeys(
+    (
+        *("admit", "apply_series", "call", "check_source", "fetch_branch", "find_patch"),
+        *("first_parents", "is_ancestor", "is_kernel", "keep", "merge_base", "patch_ids"),
+        *("places", "quarantine", "remote_tip", "resolve", "resolve_remote", "without"),
+    ),
+    OWN,
+) | dict.fromkeys(
+    (
+        *("changed_paths", "facts", "message", "messages_from", "patches"),
+        *("paths_along", "paths_between"),
+    ),
+    "commits",
+)
+# Modules of the service and of what it shares with workers that parse more than expressions do.
+MODULES: Final = {
+    "swingbot.adapters.heartbeat": OWN,
+    "swingbot.adapters.limited_reader": "results",
+    "swingbot.adapters.maildir": "mails",
+    "swingbot.adapters.maintainers": "maintainers",
+    "swingbot.adapters.parser_version": OWN,
+    "swingbot.adapters.reader_child": OWN,
+    "swingbot.adapters.smtp": OWN,
+    "swingbot.adapters.zstd_file": OWN,
+    "swingbot.app.bisect_run.journal": OWN,
+    "swingbot.app.check_testbox": OWN,
+    "swingbot.app.commands.table_options": OWN,
+    "swingbot.app.embedded": OWN,
+    "swingbot.app.keep.retain": OWN,
+    "swingbot.app.keep.verify": OWN,
+    "swingbot.app.reproduction": OWN,
+    "swingbot.app.settings": OWN,
+    "swingbot.core.bisect.tell.journal": OWN,
+    "swingbot.core.bisect.tell.logbook": OWN,
+    "swingbot.core.mail.addresses": "commits",
+    "swingbot.core.mail.encoding": OWN,
+    "swingbot.core.model.cursor": "addresses",
+    "swingbot.core.patchset.mime": "mails",
+    "swingbot.core.patchset.patch_mail": "patches",
+    "swingbot.core.raw.tar_members": "results",
+    "swingbot.core.stats.history_file": OWN,
+    "swingbot.core.stats.parse": OWN,
+    "swingbot.service.bisect.weigh_points": "kernel records",
+    "swingbot.service.report.draft_followups": OWN,
+    "swingbot.service.report.kit_parts": "kernel records",
+    "swingbot.service.report.readdress": OWN,
+    "swingbot.web.access.forms": "JSON",
+    "swingbot.web.http.json_body": "JSON",
+    "swingbot.web.pages.form_body": "JSON",
+    "swingbot_jobs.contract.compiler": "JSON",
+    "swingbot_jobs.contract.facts": OWN,
+    "swingbot_jobs.contract.orders": OWN,
+    "swingbot_jobs.extras": OWN,
+    "swingbot_jobs.kernel_diff.record": "kernel records",
+    "swingbot_jobs.language.arithmetic": "jobs",
+    "swingbot_jobs.language.include": "jobs",
+    "swingbot_jobs.reading.lkp": "results",
+    "swingbot_jobs.reading.parse": "results",
+    "swingbot_jobs.reading.perf_stat": "results",
+    "swingbot_jobs.yaml_lines": "jobs",
+}
+PARSERS: Final = re.compile(
+    r"(?:json|tomllib|pickle|marshal|plistlib)\.loads?|json\.JSONDecoder|ast\.(?:parse|literal_eval)"
+    r"|(?:tarfile|gzip|bz2|lzma)\.open|zipfile\.ZipFile|zlib\.decompress(?:obj)?|gzip\.decompress"
+    r"|zstandard\.ZstdDecompressor|yaml\.\w+|csv\.(?:reader|DictReader)|configparser\.\w+"
+    r"|struct\.(?:unpack|unpack_from|iter_unpack)|(?:base64|binascii)\.(?:\w*decode\w*|a2b_\w+)"
+    r"|message_from_\w+|email\.message_from_\w+|\w*Header(?:Parser)?|getaddresses|parseaddr"
+    r"|parsedate\w*|decode_header|MultipartParser|multipart\.MultipartParser|parse_qsl?|ELFFile"
+    r"|(?:ET|ElementTree)\.\w+|HTMLParser"
+)
+_HEADER_WRITERS: Final = {"Header"}
+
+
+def rows() -> dict[str, str]:
+    """Return what the table of docs/security.md says about each entrance."""
+    section = (ROOT / "docs/security.md").read_text().split("## Where strangers' text is read")[1]
+    lines = section.partition("\n## ")[0].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][1:]
+    return {re.split("[:,]", row[0])[0]: row[2] for row in cells}
+
+
+def test_every_route_that_takes_a_body_has_a_row(tmp_path: Path) -> None:
+    nowhere = sa.create_engine("postgresql+psycopg2://nobody@127.0.0.1:1/none")
+    app: Any = service(load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}), nowhere)
+    while hasattr(app, "_app"):
+        app = app._app
+    bodies = {
+        f"{method} {route.path}"
+        for route in app.routes
+        for method in getattr(route, "methods", None) or ()
+        if method not in ("GET", "HEAD")
+    }
+    assert bodies == set(ROUTES)
+
+
+def test_every_question_to_a_child_has_a_row() -> None:
+    children = {file.stem for file in (ROOT / "master/swingbot/adapters").glob("*_child.py")}
+    questions = {f"mail_child {read}" for read in READERS} | children - {"mail_child"}
+    assert questions == set(CHILDREN)
+
+
+def test_what_git_says_of_a_commit_has_a_row() -> None:
+    methods = inspect.getmembers(QuarantinedGit, inspect.isfunction)
+    assert {name for name, _ in methods if not name.startswith("_")} == set(GIT)
+
+
+def test_every_module_that_parses_has_a_row() -> None:
+    parsing = {
+        name
+        for name, file in modules()
+        if name.partition(".")[0] in ("swingbot", "swingbot_jobs", "swingbot_db")
+        if any(PARSERS.fullmatch(call) for call in _calls(file))
+    }
+    assert parsing == set(MODULES)
+
+
+def test_every_row_is_of_an_entrance_and_names_limits() -> None:
+    used = {*ROUTES.values(), *CHILDREN.values(), *GIT.values(), *MODULES.values()} - {OWN}
+    table = rows()
+    assert used | {"consoles", "ELF"} == set(table)
+    limits = {
+        match[0]
+        for file in ROOT.glob("*/*/**/limits.py")
+        for match in re.finditer(r"^[A-Z_]+(?=: Final)", file.read_text(), re.MULTILINE)
+    }
+    for name, said in table.items():
+        named = set(re.findall(r"`([A-Z_]+)`", said))
+        assert named and named <= limits, name
+
+
+def _calls(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name not in _HEADER_WRITERS:
+                yield name
+
+
+Read = Callable[[], object]
+
+
+def _repeated(before: str, pump: str, size: int) -> bytes:
+    return (before + pump * (size // len(pump))).encode()
+
+
+def _patch(before: str, pump: str) -> Callable[[int], Read]:
+    return lambda size: lambda: read_file("x", _repeated(before, pump, size))
+
+
+def _mail(read: str, pump: str, **more: Any) -> Callable[[int], Read]:
+    def worst(size: int) -> Read:
+        data = b"From x\n" + _repeated("Subject: ", pump, size) + b"\n\n"
+        document = {"sizes": [len(data)], "seconds": 60.0, **more}
+        return lambda: READERS[read](document, io.BytesIO(data))
+
+    return worst
+
+
+def _message(line: str) -> Callable[[int], Read]:
+    def worst(size: int) -> Read:
+        message = "x\n\n" + line * (size // len(line))
+        return lambda: (posted_as(message), people_in_trailers(message))
+
+    return worst
+
+
+def _tar(size: int) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for number in range(size // 1024):
+            info = tarfile.TarInfo(f"job/{number}/out")
+            info.size = 1
+            tar.addfile(info, io.BytesIO(b"x"))
+    return file.getvalue()
+
+
+def _form(size: int) -> Read:
+    head = b'--b\r\ncontent-disposition: form-data; name="head"\r\n\r\n'
+    part = head + b"\r\n--" * (size // 40) + b"\r\n"
+    return lambda: read_form("multipart/form-data; boundary=b", part * 10 + b"--b--\r\n", 1 << 20)
+
+
+def _json(before: str, pump: str, after: bytes = b"") -> Callable[[int], Read]:
+    return lambda size: lambda: json_body.parse(_repeated(before, pump, size) + after)
+
+
+def _maintainers(size: int) -> Read:
+    line = "a <a@b.example> (maintainer:x)\n"
+    return lambda: read_maintainers(line * (size // len(line)))
+
+
+def _yaml(size: int) -> Read:
+    return lambda: read_documents("- b\n" * (size // 4), "x", JobError)
+
+
+def _unread(note: str) -> None:
+    pass
+
+
+_DIFF: Final = a_diff()
+_BY_SUBJECT: Final = {"message_id": "", "subject": "x", "author": "a <a@b.example>"}
+_BY_ID: Final = _BY_SUBJECT | {"message_id": "<a@b.example>"}
+WORST: Final[Mapping[str, Callable[[int], Read]]] = {
+    "encoded words in the text": _patch("From: a@b\nSubject: x\n\nSubject: ", "=?a?q? "),
+    "replies in the text": _patch("From: a@b\nSubject: x\n\nSubject: ", "re:"),
+    "tags in the text": _patch("From: a@b\nSubject: x\n\nSubject: ", "[PATCH]"),
+    "many mails": _patch("", "From x Thu Jan  1 00:00:00 1970\nSubject: x\nFrom: a@b\n\nx\n"),
+    "many diffs": _patch(f"From: a@b\nSubject: [PATCH] x\n\n{_DIFF}", _DIFF),
+    "many headers": _patch("From: a@b\n", "Subject: [PATCH] x\n"),
+    "parts": _patch("From: a@b\nContent-Type: multipart/mixed; boundary=b\n\n", "--b\n\nx\n"),
+    "words of a subject": _mail("posting", "=?a?q? ", **_BY_SUBJECT),
+    "tags of a subject": _mail("posting", "[PATCH] ", **_BY_SUBJECT),
+    "a Message-ID": _mail("posting", "x\nMessage-ID: <a@", **_BY_ID),
+    "headers for a list": _mail("heads", "=?utf-8?q?=C3?= "),
+    "a mail for a page": _mail("mail", 'x\nContent-Type: a/b;x="'),
+    "JSON of backslashes": lambda size: (
+        lambda: json_body.parse(_repeated('["', "\\\\", size) + b'"]')
+    ),
+    "JSON of lists": lambda size: lambda: json_body.parse(_repeated("[", "[[],", size)),
+    "a form": _form,
+    "a cursor": lambda size: lambda: cursor.decode("A" * size, (str,)),
+    "a line of a message": _message("Link: https://lkml.kernel.org/r/" + "a" * 20),
+    "trailers": _message("Cc: " + "<a@" * 90 + "\n"),
+    "remarks": _message("Cc: a" + " " * 290 + "\n"),
+    "addresses": _message("Cc: <" + ":" * 250 + ">\n"),
+    "maintainers": _maintainers,
+    "files of results": lambda size: lambda: parse_results(io.BytesIO(_tar(size)), [], {}),
+    "raw files of results": lambda size: lambda: list(members(io.BytesIO(_tar(size)), _unread)),
+    "a kernel configuration": lambda size: lambda: options("CONFIG_A" * (size // 8)),
+    "a kernel record": lambda size: lambda: read_record(_repeated("", "[", size)),
+    "YAML": _yaml,
+    "a console": lambda size: lambda: judge("BUG: Kernel panic - " * (size // 21)),
+    "a build log": lambda size: lambda: error_lines("error: ld: Kconfig:" * (size // 20)),
+}
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_the_worst_text_takes_linear_time(name: str) -> None:
+    last = float("inf")
+    for size in SIZES:
+        seconds = min(_seconds(WORST[name](size)) for _ in range(5))
+        assert seconds <= max(LINEAR_SECONDS, GROWTH * last), f"{size} bytes"
+        last = seconds
+
+
+def _seconds(read: Read) -> float:
+    begun = time.process_time()
+    with suppress(SeriesError, BadMaintainers, BadRecord, ValueError, RecursionError):
+        read()
+    return time.process_time() - begun
