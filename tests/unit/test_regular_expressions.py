@@ -21,9 +21,10 @@ HOPELESS_SECONDS: Final = 0.3  # at SUSPECT_BYTES
 # Bytes of the text that the only caller gives.
 SHORT: Final = {"swingbot_worker.kbuild.normal_form._SOURCE_LINE": 512}
 WORST: Final = 6  # attacks on each expression that are measured
-# What people give to their own commands and programs, an escaped text, and options of a program.
+# What people give to their own commands and programs, and escaped text.
 COMPUTED: Final = {
     "swingbot.app.bisect_run.session": 1,
+    "swingbot.app.keep.reader_watchdog": 1,
     "swingbot.core.patchset.mime": 1,
     "swingbot_jobs.language.program_files": 1,
     "swingbot_jobs.language.values": 1,
