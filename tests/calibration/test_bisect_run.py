@@ -547,6 +547,9 @@ def test_paths_without_the_culprit_blame_no_innocent_commit(tmp_path: Path) -> N
     facts = bench.facts(bench.says(wobbling(5)), "--paths", "f1.c", "--restart")
     assert facts["culprit"]["commit"] == ids[5]
     assert "--paths" not in facts["reason"]
+    first = bench.facts(bench.says(wobbling(1)), "--paths", "f2.c", "--restart")
+    assert max(first["candidates"], key=lambda row: row["probability"])["commit"] == ids[1]
+    assert f"{ids[1][:12]} touches none of --paths" in first["reason"]
 
 
 def test_reversed_ends_are_taken_in_the_order_of_history(bench: Bench) -> None:

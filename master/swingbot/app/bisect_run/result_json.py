@@ -29,10 +29,12 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         status = "failed"
     members = _members(status, culprits, conclusion, whole)
     notes += _not_searched(result, [member["commit"] for member in members])
+    candidates = _candidates(result)
+    named = culprits or [row for row in candidates if row["probability"] > 0.5]
     notes += [
-        f"{c['commit'][:12]} touches none of --paths"
-        for c in culprits
-        if whole.elsewhere(c["commit"])
+        f"{row['commit'][:12]} touches none of --paths"
+        for row in named
+        if whole.elsewhere(row["commit"])
     ]
     return {
         "id": None,
@@ -61,7 +63,7 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         "seconds": round(sum(b.seconds for b in booted), 3),
         "layout_checked": _layout_checked(culprits, booted),
         "levels": _levels(result, culprits, booted),
-        "candidates": _candidates(result),
+        "candidates": candidates,
         "journal": journal,
     }
 
