@@ -72,7 +72,7 @@ LKP_STATISTICS: Final = 20_000
 RUN_METRICS: Final = 2_000
 # Values of a metric in a run.
 METRIC_VALUES: Final = 10_000
-# Value of a sample; a variance of larger ones overflows, in PostgreSQL too.
+# Sample value; a variance of larger ones overflows, in PostgreSQL too.
 SAMPLE_VALUE: Final = 1e100
 
 # --- Results of a boot: cut, or left out with a note ---

@@ -35,7 +35,7 @@ def test_sessions_that_are_over_are_swept(conn: sa.Connection) -> None:
     person = tx.access.holder(digest(TOKEN))
     assert person is not None
     for session in ("first", "second"):
-        tx.access.begin_session(person, digest(session), 3600)
+        tx.access.begin_session(person, digest(session), 3600, 20)
         conn.execute(sa.text("UPDATE web_session SET ends_at = now() - interval '1 second'"))
     assert conn.execute(sa.text("SELECT count(*) FROM web_session")).scalar() == 1
 

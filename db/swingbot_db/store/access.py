@@ -57,7 +57,7 @@ class Access(Rows):
         )
         return _person(row)
 
-    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
+    def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
         self.execute("DELETE FROM web_session WHERE ends_at < now()")
         self.execute(
             "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token,"
@@ -65,6 +65,14 @@ class Access(Rows):
             digest=digest,
             token=person.token,
             seconds=seconds,
+        )
+        self.execute(
+            "DELETE FROM web_session WHERE token = :token AND digest NOT IN (SELECT digest FROM"
+            " web_session WHERE token = :token ORDER BY digest = :digest DESC, made_at DESC"
+            " LIMIT :most)",
+            token=person.token,
+            digest=digest,
+            most=most,
         )
 
     def session_holder(self, digest: str) -> Person | None:
@@ -100,6 +108,17 @@ class Access(Rows):
             "DELETE FROM access_event WHERE act = 'refused' AND at < now() -"
             " make_interval(days => :days)",
             days=days,
+        )
+
+    def keep_latest(self, act: AccessAct, token: int | None, most: int) -> None:
+        self.execute(
+            "DELETE FROM access_event WHERE act = :act AND token IS NOT DISTINCT FROM"
+            " CAST(:token AS bigint) AND id <= (SELECT id FROM access_event WHERE act = :act AND"
+            " token IS NOT DISTINCT FROM CAST(:token AS bigint) ORDER BY id DESC OFFSET :most"
+            " LIMIT 1)",
+            act=act,
+            token=token,
+            most=most,
         )
 
     def used(self, who: str) -> QuotaUsage:

@@ -87,10 +87,10 @@ COUNTED_FUNCTIONS: Final = 1500
 COUNTED_CHARACTERS: Final = 60_000
 # Commits of a kernel whose patches are in a kit.
 KIT_COMMITS: Final = 50
-# Names of metrics of a unit job on a testbox; those that only untrusted kernels reported have a
+# Metric names of a unit job on a testbox; those that only untrusted kernels reported have a
 # limit of their own. The monitors of a machine with 256 CPUs, 640 interrupts and 8 nodes give 4000.
 METRIC_NAMES: Final = 16_000
-# Counters of a comparison that are judged, on each testbox; a usual machine has 350.
+# Judged counters of a comparison on a testbox; a usual machine has 350.
 JUDGED_COUNTERS: Final = 500
 # Metrics that are judged for a page, each on one testbox.
 JUDGED_METRICS: Final = 400

@@ -6,6 +6,7 @@ from typing import Final
 
 from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
+from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import Access, NewToken
 
@@ -34,19 +35,22 @@ def revoke_token(access: Access, number: int, by: str) -> str:
 
 
 def sign_in(access: Access, person: Person, session: str, seconds: int, where: str) -> None:
-    access.begin_session(person, session, seconds)
+    access.begin_session(person, session, seconds, SESSIONS)
     access.note("sign in", person.who, person.token, f"from {where}")
+    access.keep_latest("sign in", person.token, ACCESS_EVENTS)
 
 
 def sign_out(access: Access, session: str) -> None:
     person = access.end_session(session)
     if person is not None:
         access.note("sign out", person.who, person.token)
+        access.keep_latest("sign out", person.token, ACCESS_EVENTS)
 
 
 def refuse_sign_in(access: Access, where: str) -> None:
     access.forget_refusals(REFUSAL_DAYS)
     access.note("refused", "somebody", detail=f"from {where}")
+    access.keep_latest("refused", None, ACCESS_EVENTS)
 
 
 def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:

@@ -14,6 +14,13 @@ WEB_ROWS: Final = 50
 # Boots that a bisection may use when a person resumes it.
 RESUMED_BOOTS: Final = 10_000
 
+# --- Access: the oldest go ---
+
+# Logged sign-ins: of a token (and sign-outs), or refused ones of strangers.
+ACCESS_EVENTS: Final = 1000
+# Sessions of a token.
+SESSIONS: Final = 20
+
 # --- Results: the run fails, or the file is left out with a note ---
 
 # Characters of a metric's full name; an index entry of PostgreSQL has 2704 bytes at most.

@@ -46,9 +46,12 @@ class Access(Noun):
         expired = row.expires_at is not None and row.expires_at <= self.db.now()
         return None if row.revoked or expired else row.person
 
-    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
+    def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
         until = self.db.now() + timedelta(seconds=seconds)
         self.db.sessions[digest] = SessionRow(token=person.token, until=until)
+        own = [name for name, one in self.db.sessions.items() if one.token == person.token]
+        for name in own[:-most]:
+            del self.db.sessions[name]
 
     def session_holder(self, digest: str) -> Person | None:
         session = self.db.sessions.get(digest)
@@ -74,6 +77,12 @@ class Access(Noun):
             for number, event in self.db.access_events.items()
             if event.act != "refused" or event.at >= since
         }
+
+    def keep_latest(self, act: AccessAct, token: int | None, most: int) -> None:
+        events = self.db.access_events
+        same = sorted(n for n, one in events.items() if (one.act, one.token) == (act, token))
+        gone = set(same[: max(0, len(same) - most)])
+        self.db.access_events = {n: one for n, one in events.items() if n not in gone}
 
     def used(self, who: str) -> QuotaUsage:
         rows = [(c, row) for (c, person), row in self.db.asked.items() if person == who]

@@ -42,8 +42,8 @@ class Access(Protocol):
         Records the time of use, to the minute.
         """
 
-    def begin_session(self, person: Person, digest: str, seconds: int) -> None:
-        """Start a session that expires; delete those that have expired."""
+    def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
+        """Start a session that expires; delete those that have, and the oldest beyond `most`."""
 
     def session_holder(self, digest: str) -> Person | None:
         """Return the person who signed in with this session."""
@@ -58,6 +58,9 @@ class Access(Protocol):
 
     def forget_refusals(self, days: int) -> None:
         """Delete entries of refused sign-ins that are older."""
+
+    def keep_latest(self, act: AccessAct, token: int | None, most: int) -> None:
+        """Delete entries of this act with this token (None: without one) but the latest `most`."""
 
     def used(self, who: str) -> QuotaUsage:
         """Return a person's open requests, and the testbox time of the last 24 hours."""
