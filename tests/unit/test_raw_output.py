@@ -67,6 +67,7 @@ READ: dict[str, dict[str, float]] = {
     "perf-stat/mail.txt": OF_THE_MAIL,
     "perf-stat/mail-event.txt": OF_THE_MAIL,
     "perf-stat/mail-wrapped.txt": OF_THE_MAIL,
+    "perf-stat/mail-wrapped-metric.txt": {"cycles": 1234567, "seconds-elapsed": 1.000123456},
     "perf-stat/mail-csv.txt": {"task-clock": 3413.28, "context-switches": 8961},
     "perf-stat/multiplexed.csv": {"cycles": 1419380, "page-faults": 5000},
     "perf-stat/json-multiplexed.txt": {"cycles": 1419380, "fan1": 2400},

@@ -227,9 +227,12 @@ def _table_rows(lines: Iterable[str]) -> list[_CounterRow]:
     Text around it is somebody's mail.
     """
     rows: list[_CounterRow] = []
-    ended = timed = apart = False
+    ended = timed = apart = wrapped = False
     for line in lines:
-        if not line.strip():
+        metric, wrapped = wrapped, line.endswith("#")
+        if metric and rows:  # a mailer broke the line before perf's own metric
+            rows[-1] = _noted(rows[-1], line)
+        elif not line.strip():
             ended = ended or bool(rows)
         elif clock := _SECONDS.match(line):
             ended = timed = True
