@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from swingbot.adapters import limits
 from swingbot.adapters.mail_reader import mail_reader, read_patches, spooled
+from swingbot.adapters.maildir import DeliveredMails, deliver
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.patchset.touched import touched_files
@@ -52,6 +54,20 @@ def test_patches_beyond_a_limit_are_refused_with_it(
     monkeypatch.setattr(limits, "MAIL_READER_SECONDS", seconds)
     with pytest.raises(SeriesError, match=f"^x: reading them {why}"):
         read_patches("x", LONG)
+
+
+def test_a_mail_beyond_a_limit_is_shown_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = deliver(tmp_path, b"Subject: x\n\n" + b"x\n" * (400 << 10))
+    mails = DeliveredMails(tmp_path)
+    whole, (listed,) = mails.mail(path.name), mails.newest(10)[0]
+    assert whole is not None and whole["text"].startswith("x\nx")
+    assert listed["subject"] == whole["subject"] == "x"
+    monkeypatch.setattr(limits, "MAIL_READER_BYTES", 0)
+    refused = mails.mail(path.name)
+    assert refused is not None and "needs too much memory" in refused["text"]
+    assert (refused["key"], refused.get("subject")) == (path.name, None)
 
 
 def test_an_answer_that_is_too_long_is_not_taken() -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Any, Final
 
 from swingbot_jobs import limits
 
-_SET = re.compile(r"(CONFIG_\w+)=(.*)")
-_UNSET = re.compile(r"# (CONFIG_\w+) is not set")
+_UNSET: Final = " is not set"
 
 
 def options(text: str) -> dict[str, str]:
     """Return values by symbol of a .config; `n` for symbols that are not set."""
     values: dict[str, str] = {}
     for line in text[: limits.KCONFIG_BYTES].splitlines():
-        if match := _SET.fullmatch(line):
-            values[match[1]] = match[2]
-        elif match := _UNSET.fullmatch(line):
-            values[match[1]] = "n"
+        name, assigned, value = line.partition("=")
+        if not assigned and line.startswith("# ") and line.endswith(_UNSET):
+            name, assigned, value = line[2 : -len(_UNSET)], "=", "n"
+        if assigned and name.startswith("CONFIG_") and name.isidentifier():
+            values[name] = value
     return values
 
 

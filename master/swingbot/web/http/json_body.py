@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from typing import Final
-
-_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def parse(body: bytes) -> object:
@@ -18,13 +14,13 @@ def parse(body: bytes) -> object:
     def constant(name: str) -> object:
         raise ValueError(f"{name} is not a finite number")
 
-    text = body.decode("utf-8")
-    document = json.loads(text, parse_constant=constant)
+    document = json.loads(body.decode("utf-8"), parse_constant=constant)
     try:
         # raises for overflowed numbers, too
-        json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        text.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError("lone surrogates are not allowed") from None
-    if _NUL.search(text):
+    if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("NUL characters are not allowed")
     return document
