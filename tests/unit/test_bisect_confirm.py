@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swingbot.core.bisect.decide.confirm import _agrees
-from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots
+from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots, _holds_zero
 from swingbot.core.bisect.posterior.assessment import Assessment, assess
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
@@ -28,7 +28,7 @@ def a_case() -> Assessment:
 def fresh(good: tuple[float, ...], bad: tuple[float, ...]) -> ConfirmationBoots:
     sides = [[BootRuns(k=k, values=(v,)) for k, v in enumerate(side)] for side in (good, bad)]
     row = compare(sides[0], sides[1], Rule(alpha=0.05, unimodal=True))
-    return ConfirmationBoots(3, 4, len(good), 0, 0, row)
+    return ConfirmationBoots(3, 4, len(good), 0, 0, row, not _holds_zero(row))
 
 
 def test_fresh_boots_whose_interval_contains_zero_confirm_nothing() -> None:

@@ -158,7 +158,7 @@ def _rounding(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[float, fl
 
     Counts are not rounded.
     """
-    if rule.form == "root":
+    if rule.form == "root" or not rule.rounding:
         return 0.0, 0.0
     runs = [[v for boot in side for v in boot.values] for side in drawn.sides]
     step = max(printed_step(itertools.chain(*runs)), *map(tied_step, measured.units))

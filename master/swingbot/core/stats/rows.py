@@ -131,6 +131,7 @@ class Rule:
     form: Form = "ratio"  # root: counts; difference: percentages, and metrics without useful ratios
     points: bool = False  # share in percent: minimum effect and margins are percentage points
     poisson: bool = False  # counts of independent events, whose root has a spread of at least 1/2
+    rounding: bool = True  # widens intervals; False: the values as printed are compared
     positive: bool = False  # a value of zero or less is a measurement error
     least: float | None = None  # a lower value is a measurement error
     robust: bool = True  # leave out outlying runs and boots; False: always plain means

@@ -169,12 +169,11 @@ def _ask_fresh(case: Assessment, seen: ConfirmationBoots, missing: Sequence[Want
 def _agrees(case: Assessment, seen: ConfirmationBoots) -> bool:
     """Return whether the fresh boots alone show the change.
 
-    It must have the same direction, be at least half the minimum and have an interval without 0.
+    It must have the same direction, be at least half the minimum and, but for rounding, have an
+    interval without 0.
     """
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
-    interval = seen.row.interval_pct if seen.row else None
-    shown = interval is None or not interval[0] <= 0.0 <= interval[1]
-    return shown and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
+    return seen.differ and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
 def _beside_the_search(

@@ -7,7 +7,7 @@ Only these make the printed effect.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment
@@ -29,6 +29,8 @@ class ConfirmationBoots:
     # say nothing about the size of the step
     odd: int
     row: ComparisonRow | None  # right against left; None without a pair
+    # whether the values differ as printed: rounding may hide the size of a step, not its direction
+    differ: bool = True
 
     @property
     def effect(self) -> float:
@@ -71,14 +73,16 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
         form="ratio" if ev.ratio else "difference",
         unimodal=True,  # modes are in the model that named these two
     )
-    return ConfirmationBoots(
-        left,
-        right,
-        len(ks),
-        failed,
-        len(both) - len(ks),
-        compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule),
+    good, bad = ([side[k] for k in ks] for side in sides)
+    row = compare(good, bad, rule)
+    differ = not _holds_zero(row) or not _holds_zero(
+        compare(good, bad, replace(rule, rounding=False))
     )
+    return ConfirmationBoots(left, right, len(ks), failed, len(both) - len(ks), row, differ)
+
+
+def _holds_zero(row: ComparisonRow) -> bool:
+    return row.interval_pct is not None and row.interval_pct[0] <= 0.0 <= row.interval_pct[1]
 
 
 def missing_boots(
