@@ -423,7 +423,7 @@ def test_bands_come_from_the_findings_or_from_the_noise_record(site: Site) -> No
     assert before["low"] == pytest.approx(0.98 * before["level"])
     assert before["level"] > 240_000 > 210_000 > after["level"], "no level across a step"
     assert after["first"] == site.made.commits[2]
-    findings = look([246_000.0 * (1 + 1e-3 * make.spread(k)) for k in range(12)])
+    findings = look([246_000.0 * (1 + 1e-3 * make.spread(5 * k)) for k in range(12)])
     tips = {str(at): site.made.commits[min(at, 10)] for at in range(12)}
     found = codec.plain(findings) | {"tips": {at: {"commit": c} for at, c in tips.items()}}
     site.conn.execute(
