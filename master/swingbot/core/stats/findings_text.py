@@ -14,10 +14,10 @@ from swingbot.core.stats.findings import (
     Mode,
     ModeChange,
 )
+from swingbot.core.stats.history_modes import FEWEST
 from swingbot.core.stats.steps import MOST_ALIKE
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count
-from swingbot.core.thresholds import SCREEN_FEWEST_TIPS
 
 Labels = Sequence[str] | Mapping[int, str]
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
@@ -61,7 +61,7 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         if moved:
             lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
     if not (findings.changes or findings.creep or findings.mode_changes):
-        wanders = findings.alike >= MOST_ALIKE and findings.points >= SCREEN_FEWEST_TIPS
+        wanders = findings.alike >= MOST_ALIKE and findings.points >= FEWEST
         lines.append(
             "the level wanders: steps and creep cannot be told from it"
             if wanders
