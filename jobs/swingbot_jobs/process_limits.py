@@ -15,7 +15,7 @@ FIRST_OUT_OF_MEMORY: Final = ("choom", "-n", "1000", "--")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
     """Limits of a process and of each that it starts: private memory, and each file that it writes,
-    its output included. Its processor time is limited by its time-out.
+    its output included. Its processor time is limited by its time-out; a service has none.
 
     `processes` are those of the user with which one of these starts another.
     """
@@ -25,14 +25,17 @@ class ProcessLimits:
     processes: int = 8192
 
     def around(self, argv: Sequence[str], seconds: float) -> list[str]:
-        """Return the command line that runs `argv` within these limits."""
-        limited = (
+        """Return the command line that runs `argv` within these limits, a service for `math.inf`
+        seconds.
+        """
+        limited = [
             ("data", resource.RLIMIT_DATA, self.memory_bytes),
             ("fsize", resource.RLIMIT_FSIZE, self.file_bytes),
-            ("cpu", resource.RLIMIT_CPU, math.ceil(seconds) + 1),
             ("nproc", resource.RLIMIT_NPROC, self.processes),
             ("core", resource.RLIMIT_CORE, 0),
-        )
+        ]
+        if seconds < math.inf:
+            limited.append(("cpu", resource.RLIMIT_CPU, math.ceil(seconds) + 1))
         options = (f"--{name}={_at_most(most, what)}" for name, what, most in limited)
         return ["prlimit", *options, *FIRST_OUT_OF_MEMORY, *argv]
 

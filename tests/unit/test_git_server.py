@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from swingbot.adapters.limits import FETCHING_BYTES
 from swingbot.app import git_server
 from swingbot.app.settings import GitSection, PathSection, Settings
 from swingbot_worker.kbuild import source
@@ -29,6 +31,8 @@ def git(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 class Served:
     """A mirror with three commits on branch main and one on no branch, next to a private
     repository."""
+
+    daemon: psutil.Process
 
     def __init__(self, root: Path) -> None:
         with socket.socket() as probe:
@@ -76,6 +80,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     with subprocess.Popen(
         argv, env=env, cwd=served.settings.state, stderr=subprocess.DEVNULL, start_new_session=True
     ) as daemon:
+        served.daemon = psutil.Process(daemon.pid)
         for _ in range(500):
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", served.settings.git.port)) == 0:
@@ -118,3 +123,19 @@ def test_nothing_but_the_mirror_is_served_and_nothing_is_taken(
         and git("rev-parse", "--verify", "mine", cwd=served.settings.mirror).returncode != 0
     )
     assert git("archive", f"--remote={served.url}", "HEAD", cwd=tmp_path).returncode != 0
+
+
+def test_the_daemon_and_what_it_starts_for_a_client_have_limits_and_go_first_out_of_memory(
+    served: Served,
+) -> None:
+    with socket.create_connection(("127.0.0.1", served.settings.git.port)) as client:
+        request = b"git-upload-pack /mirror.git\0host=127.0.0.1\0"
+        client.sendall(b"%04x%s" % (len(request) + 4, request))
+        assert client.recv(4).isalnum()  # it serves, and waits for what is wanted
+        processes = [served.daemon, *served.daemon.children(recursive=True)]
+        assert any("upload-pack" in process.cmdline() for process in processes)
+        for process in processes:
+            assert process.rlimit(psutil.RLIMIT_DATA) == (FETCHING_BYTES, FETCHING_BYTES)
+            assert process.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+            assert process.rlimit(psutil.RLIMIT_CPU)[0] == psutil.RLIM_INFINITY
+            assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "1000\n"
