@@ -230,9 +230,13 @@ def git(place: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_path: Path) -> None:
+def a_table_of_changes(world: World, place: Path) -> list[str]:
+    """Experiment e1 of the first, second and fourth of the commits that are returned.
+
+    The commit of its fourth kernel is not in the mirror.
+    """
     an_experiment_with_files(world, unbuildable=())
-    repo = tmp_path / "repo"
+    repo = place / "repo"
     repo.mkdir()
     git(repo, "init", "--quiet")
     commits = []
@@ -242,7 +246,6 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
         git(repo, "commit", "--quiet", "-m", f"change {number}\n\n$(touch hacked)")
         commits.append(git(repo, "rev-parse", "HEAD"))
     subprocess.run(["git", "clone", "--quiet", "--bare", repo, world.settings.mirror], check=True)
-    # the third kernel is two commits beyond the second, the fourth is not in the mirror
     for arm, commit in ((0, commits[0]), (1, commits[1]), (2, commits[3])):
         world.execute(
             "UPDATE variant SET commit = :commit"
@@ -250,6 +253,11 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
             commit=commit,
             arm=arm,
         )
+    return commits
+
+
+def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_path: Path) -> None:
+    commits = a_table_of_changes(world, tmp_path)
     kit = world.kit("e1")
     assert [len(row.patches) for row in kit.rows] == [0, 1, 2, 0]
     assert [row.start for row in kit.rows[:3]] == [commits[0]] * 3
@@ -260,6 +268,25 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
     ]
     assert b"\n-2\n+3\n" in kit.rows[2].patches[1]
     assert kit.rows[3].no_patches == "the mirror no longer has its commit"
+
+
+def test_all_patches_of_a_kit_have_a_time_and_those_that_are_late_stay_so(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = a_table_of_changes(world, tmp_path)
+    notes = a_noted_git(tmp_path, monkeypatch)
+    with monkeypatch.context() as short:  # the first is begun, and uses all of it
+        short.setattr(limits, "KIT_PATCH_SECONDS", 1e-9)
+        first = world.client.get("/experiment/e1/reproduce.tar.gz")
+    assert first.status_code == 200, first.text
+    assert notes.read_text().count("format-patch") == 1
+    directory = unpacked(first.content, tmp_path / "kit")
+    assert [path.parent.name for path in directory.rglob("*.patch")] == ["batch-2"]
+    reason = f"of commit {commits[2][:12]}, the patches of this kit take too long together"
+    assert reason in " ".join((directory / "README").read_text().split())
+    second = world.client.get("/experiment/e1/reproduce.tar.gz")
+    assert second.content == first.content
+    assert notes.read_text().count("format-patch") == 1
 
 
 def a_table_of_copies(world: World, place: Path) -> None:

@@ -9,6 +9,7 @@ import io
 import os
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -18,12 +19,14 @@ from typing import Any, BinaryIO, Final
 from swingbot.adapters import process
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
+from swingbot.adapters.remembered import Remembered
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
 from swingbot.core.text.numbers import count
+from swingbot.service import limits
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_kit import pack_kit
 from swingbot.web.pages.reproduction import ClientLeft
@@ -55,13 +58,22 @@ class IncompleteReproduction(Exception):
 
 
 class LocalReproductionSources:
-    """Implements `swingbot.service.report.kit_parts.KitSources` on this machine's data."""
+    """Implements `swingbot.service.report.kit_parts.KitSources` for a kit, on this machine's data.
+
+    `late` has the commits whose patches were not begun within KIT_PATCH_SECONDS; it grows.
+    """
 
     def __init__(
-        self, conn: Connection, artifacts: ArtifactDirectory, settings: Settings, mirror: Mirror
+        self,
+        conn: Connection,
+        artifacts: ArtifactDirectory,
+        settings: Settings,
+        mirror: Mirror,
+        late: set[str],
     ) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
-        self._mirror = mirror
+        self._mirror, self._late = mirror, late
+        self._patch_seconds = limits.KIT_PATCH_SECONDS  # that are left
 
     def report(self, id: str) -> Mapping[str, Any]:
         return read.report(self._conn, id)
@@ -91,10 +103,17 @@ class LocalReproductionSources:
         return f"{self._settings.web_url}/{ids.read(id)[0]}/{id}"
 
     def patch(self, commit: str) -> tuple[bytes | None, str]:
+        if self._patch_seconds <= 0:
+            self._late.add(commit)
+        if commit in self._late:
+            return None, "the patches of this kit take too long together"
+        began = time.monotonic()
         try:
             return self._mirror.patch(commit), ""
         except GitError as error:
             return None, str(error)
+        finally:
+            self._patch_seconds -= time.monotonic() - began
 
     def first_parents(self, commit: str, most: int) -> Sequence[str]:
         try:
@@ -123,6 +142,7 @@ class Reproductions:
     def __init__(self, engine: Engine, artifacts: ArtifactDirectory, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._mirror = Mirror(settings.mirror)  # remembers patches
+        self._late: Remembered[str, set[str]] = Remembered()  # of each kit
         self._one_at_a_time = threading.Lock()
 
     @contextmanager
@@ -147,7 +167,9 @@ class Reproductions:
                 " give the id of a report, comparison or experiment"
             )
         with self._engine.connect() as conn:
-            sources = LocalReproductionSources(conn, self._artifacts, self._settings, self._mirror)
+            sources = LocalReproductionSources(
+                conn, self._artifacts, self._settings, self._mirror, self._late.get(id, set)
+            )
             return pack_kit(sources, id, kernels=kernels, testbox=testbox)
 
     def write(self, kit: Kit, target: Path) -> int:
