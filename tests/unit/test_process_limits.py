@@ -57,6 +57,21 @@ def test_each_file_has_a_limit_the_output_too(run: Run, tmp_path: Path) -> None:
     assert out.stat().st_size == LIMITS.file_bytes
 
 
+@pytest.mark.parametrize("options", [(), ("-S",), ("-S", "-E", "-s")])
+def test_both_commands_of_a_pipe_have_their_own_words_and_the_limits(
+    options: tuple[str, ...],
+) -> None:
+    given = ["", "two words", "*", "$HOME", "|", "-n"]
+    first = [sys.executable, *options, "-c", "import sys; print(sys.argv[1:])", *given]
+    second = [sys.executable, "-c", "import sys; print(sys.argv[1:], sys.stdin.read())", "x", ""]
+    done = of_master.run(of_master.piped(first, second), timeout=60.0, within=LIMITS)
+    assert (done.rc, done.out.strip()) == (0, f"['x', ''] {given}")
+    greedy, reader = python("x = bytearray(200 << 20)"), python("import sys; sys.stdin.read()")
+    for argv, into in ((greedy, reader), (reader, greedy)):
+        done = of_master.run(of_master.piped(argv, into), timeout=60.0, within=LIMITS)
+        assert done.rc != 0 and "MemoryError" in done.err
+
+
 def test_processor_time_has_a_limit_when_nobody_waits() -> None:
     assert "--cpu=3" in LIMITS.around(["true"], 2.0)
 

@@ -678,14 +678,13 @@ class Mirror:
             "-c",
             "protocol.allow=never",
         ]
-        if into:
-            pipe = 'n=$1; shift; "${@:1:9}" "${@:10:n}" | "${@:1:9}" "${@:10+n}"'
-            counted = ("bash", "-o", "pipefail", "-c", pipe, "bash", str(len(arguments)))
-            command = [*counted, *command, *arguments, *into]
-        else:
-            command = [*command, *arguments]
+        argv = [*command, *arguments]
         return process.run(
-            command, timeout=timeout, env=environment | (env or {}), stdin=stdin, within=within
+            process.piped(argv, [*command, *into]) if into else argv,
+            timeout=timeout,
+            env=environment | (env or {}),
+            stdin=stdin,
+            within=within,
         )
 
     def _object_directories(self) -> Mapping[str, str]:

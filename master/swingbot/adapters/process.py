@@ -106,6 +106,12 @@ def check_stopped() -> None:
         raise Stopped
 
 
+def piped(argv: Sequence[str], into: Sequence[str]) -> list[str]:
+    """Return the command line of a pipe from `argv` to `into`, which fails if either does."""
+    pipe = 'n=$1; shift; "${@:1:n}" | "${@:n+1}"'
+    return ["bash", "-o", "pipefail", "-c", pipe, "bash", str(len(argv)), *argv, *into]
+
+
 def run(
     argv: Sequence[str],
     *,
