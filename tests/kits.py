@@ -17,7 +17,10 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings, load
+from swingbot.core.access.rates import UNLIMITED, Buckets
 from swingbot.web.app import make_app
+from swingbot.web.http.fair_threads import FairThreads
+from swingbot.web.pages import reproduction
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 
@@ -42,7 +45,8 @@ def kit_service(db_url: str, state: Path) -> Iterator[KitService]:
         return {"sha256": sha256, "size": len(content)}
 
     made = Reproductions(engine, artifacts, settings)
-    app = make_app(settings, engine, read, artifacts.open, kits=made)
+    routes = reproduction.routes(made, FairThreads(2, Buckets(UNLIMITED)))
+    app = make_app(settings, engine, read, artifacts.open, routes, kits=made)
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
         yield KitService(made=made, client=client, conn=conn, settings=settings, put=put)
     engine.dispose()

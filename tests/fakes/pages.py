@@ -15,10 +15,12 @@ from swingbot.app.settings import MailSection, load
 from swingbot.app.sheets import csv_pieces, printed
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
+from swingbot.core.access.rates import UNLIMITED, Buckets
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.session import Sessions
+from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages import tables
@@ -67,7 +69,9 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *forms.routes(),
-        *TableForm(renderer, forms, submitter, 1 << 20).routes(),
+        *TableForm(
+            renderer, forms, submitter, 1 << 20, FairThreads(1, Buckets(UNLIMITED))
+        ).routes(),
         *tables.routes(
             engine,
             partial(printed, open_artifact=_no_artifact),

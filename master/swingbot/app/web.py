@@ -43,13 +43,12 @@ from swingbot.web.access.request_limits import RequestLimits, Traffic, budget_of
 from swingbot.web.access.session import Sessions
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
-from swingbot.web.http.fair_threads import FairThreads, share
-from swingbot.web.http.lanes import EXCHANGE_THREADS, PAGE_THREADS
+from swingbot.web.http.fair_threads import PAGE_THREADS, FairThreads, share
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
-from swingbot.web.pages import boot_order, tables
+from swingbot.web.pages import boot_order, reproduction, tables
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -57,7 +56,7 @@ from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.workers import exchange
-from swingbot.web.workers.exchange import attempt_of
+from swingbot.web.workers.exchange import EXCHANGE_THREADS, attempt_of
 from swingbot_db import read
 from swingbot_db.engine import Engine, own_pool
 from swingbot_db.store import patient_transactions, transactions
@@ -65,6 +64,8 @@ from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
 METRICS_CONNECTIONS: Final = 2
+PLANNING_THREADS: Final = 4
+KIT_THREADS: Final = 2
 SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
@@ -135,6 +136,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         engine, connections=METRICS_CONNECTIONS, query_seconds=limits.METRICS_SECONDS
     )
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
+    planning = FairThreads(PLANNING_THREADS, spent)
+    kits = Reproductions(engine, store, settings)
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS),
         *boot_order.routes(engine, read.boot_order),
@@ -143,7 +146,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
-        *TableForm(renderer, forms, submitter, patch_bytes).routes(),
+        *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
+        *reproduction.routes(kits, FairThreads(KIT_THREADS, spent)),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
@@ -168,7 +172,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         store.open,
         extra,
         lambda metric: unit_of(programs, metric),
-        Reproductions(engine, store, settings),
+        kits,
     )
     share(app.router.routes, FairThreads(PAGE_THREADS, spent))
 

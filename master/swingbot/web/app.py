@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -25,10 +26,9 @@ from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
 from .http.error_response import failure
-from .http.lanes import limit_page_threads
+from .http.fair_threads import PAGE_THREADS
 from .http.render import Renderer
 from .http.snapshot_reader import SnapshotReader
-from .pages import reproduction
 from .pages.feeds import Feeds
 from .pages.kinds import Pages
 from .pages.raw import RawPages
@@ -107,7 +107,6 @@ def make_app(
     raw = RawPages(source, renderer, artifact, unit)
     routes: list[BaseRoute] = [
         *extra_routes,
-        *(reproduction.routes(kits) if kits is not None else ()),
         *TablePages(source, renderer, artifact, kits=kits is not None).routes(),
         *Feeds(source, settings.web_url).routes(),
         *SearchPages(source, renderer).routes(),
@@ -156,7 +155,7 @@ def make_app(
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    limit_page_threads()
+    to_thread.current_default_thread_limiter().total_tokens = PAGE_THREADS
     yield
 
 

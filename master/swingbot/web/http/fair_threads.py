@@ -1,6 +1,7 @@
-"""Threads of pages, shared among clients by processor time.
+"""Threads of pages, kits and planning, shared among clients by processor time.
 
-A client has one thread at a time; further calls of it wait. A thread that becomes free goes to the
+A client has one thread of each pool at a time; further calls of it wait. All pools charge the same
+budget. A thread that becomes free goes to the
 client that has used the least processor time lately, so that a crowd of one client at a dear page
 delays only itself.
 """
@@ -12,6 +13,7 @@ import inspect
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -21,6 +23,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, request_response
 
 from swingbot.core.access.rates import Buckets, client_key
+
+# Each may hold two connections to the database: the pool has more.
+PAGE_THREADS: Final = 8
 
 T = TypeVar("T")
 _OVER: Final = object()
@@ -34,6 +39,12 @@ class PiecesResponse(StreamingResponse):
         self.pieces = pieces
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    client: str
+    begun: asyncio.Future[None]
+
+
 class FairThreads:
     """`spent` has a bucket for each client, of processor seconds."""
 
@@ -43,57 +54,66 @@ class FairThreads:
         self._limiter, self._free = anyio.CapacityLimiter(threads), threads
         self._spent, self._now = spent, now
         self._running: set[str] = set()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[_Turn]] = {}
 
-    async def run(self, client: str, call: Callable[..., T], *args: object) -> T:
-        """Call in a thread when it is the turn of `client`, and charge what the call takes."""
-        await self._turn(client)
+    async def run(
+        self, client: str, call: Callable[..., T], *args: object, person: str | None = None
+    ) -> T:
+        """Call in a thread when it is the turn of `client`, and charge what the call takes.
+
+        With `person`, the calls of a person, not of a client, follow each other.
+        """
+        whose = client if person is None else person
+        await self._turn(client, whose)
         seconds = [0.0]
         try:
             return await to_thread.run_sync(_timed, seconds, call, *args, limiter=self._limiter)
         finally:
             self._spent.charge(client, seconds[0], self._now())
-            self._end(client)
+            self._end(whose)
 
     async def each(self, client: str, pieces: Iterator[T]) -> AsyncIterator[T]:
         """Yield the pieces; each has a turn of its own, so a slow reader keeps no thread."""
         while (piece := await self.run(client, next, pieces, _OVER)) is not _OVER:
             yield piece
 
-    async def _turn(self, client: str) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, deque()).append(turn)
+    async def _turn(self, client: str, whose: str) -> None:
+        turn = _Turn(client, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(whose, deque()).append(turn)
         self._start()
         try:
-            await turn
+            await turn.begun
         except asyncio.CancelledError:
-            if turn.cancelled():
-                self._waiting.get(client, deque()).remove(turn)
-                if not self._waiting[client]:
-                    del self._waiting[client]
+            if turn.begun.cancelled():
+                self._waiting.get(whose, deque()).remove(turn)
+                if not self._waiting[whose]:
+                    del self._waiting[whose]
             else:  # it had just begun
-                self._end(client)
+                self._end(whose)
             raise
 
-    def _end(self, client: str) -> None:
-        self._running.remove(client)
+    def _end(self, whose: str) -> None:
+        self._running.remove(whose)
         self._free += 1
-        if client in self._waiting:  # behind those that used as little
-            self._waiting[client] = self._waiting.pop(client)
+        if whose in self._waiting:  # behind those that used as little
+            self._waiting[whose] = self._waiting.pop(whose)
         self._start()
 
     def _start(self) -> None:
         """Begin as many turns as there are free threads, those of the thriftiest clients first."""
-        while self._free and (ready := [c for c in self._waiting if c not in self._running]):
-            client = min(ready, key=lambda one: self._spent.debt(one, self._now()))
-            turns = self._waiting[client]
+        while self._free and (ready := [w for w in self._waiting if w not in self._running]):
+            whose = min(ready, key=self._debt)
+            turns = self._waiting[whose]
             turn = turns.popleft()
             if not turns:
-                del self._waiting[client]
-            if not turn.cancelled():
-                self._running.add(client)
+                del self._waiting[whose]
+            if not turn.begun.cancelled():
+                self._running.add(whose)
                 self._free -= 1
-                turn.set_result(None)
+                turn.begun.set_result(None)
+
+    def _debt(self, whose: str) -> float:
+        return self._spent.debt(self._waiting[whose][0].client, self._now())
 
 
 def _timed(seconds: list[float], call: Callable[..., T], *args: object) -> T:

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import IO, Final
 
+import anyio
+from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from .lanes import Lane
 
 SPOOL_BYTES: Final = 256 << 10  # smaller bodies stay in memory
 _PIECE: Final = 64 << 10
@@ -23,7 +23,8 @@ class SpooledBodies:
     """
 
     def __init__(self, app: ASGIApp, directory: Path) -> None:
-        self._app, self._directory, self._lane = app, directory, Lane(_THREADS)
+        self._app, self._directory = app, directory
+        self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] == "HEAD":
@@ -35,7 +36,9 @@ class SpooledBodies:
             body = message.get("body", b"")
             if len(body) > SPOOL_BYTES and not message.get("more_body", False):
                 try:
-                    spooled.append(await self._lane.run(self._store, body))
+                    spooled.append(
+                        await to_thread.run_sync(self._store, body, limiter=self._threads)
+                    )
                     return
                 except OSError:
                     pass  # the disk is full; memory remains
@@ -60,6 +63,6 @@ class SpooledBodies:
         return file
 
     async def _send(self, file: IO[bytes], send: Send) -> None:
-        while piece := await self._lane.run(file.read, _PIECE):
+        while piece := await to_thread.run_sync(file.read, _PIECE, limiter=self._threads):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -24,8 +24,9 @@ from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, members
 
+from ..access.session import client_of
+from ..http.fair_threads import FairThreads
 from ..http.file_response import stored
-from ..http.lanes import KIT_THREADS, Lane
 
 
 class ClientLeft(Exception):
@@ -43,12 +44,11 @@ class Kits(Protocol):
     def kept(self, kit: Kit) -> Path: ...
 
 
-def routes(kits: Kits) -> list[Route]:
+def routes(kits: Kits, threads: FairThreads) -> list[Route]:
     """The two routes of each report, comparison and experiment.
 
-    They have threads of their own, which work only while the client waits.
+    `threads` work only while the client waits.
     """
-    lane = Lane(KIT_THREADS)
 
     def of_client(
         answer: Callable[[Request], Response],
@@ -65,7 +65,7 @@ def routes(kits: Kits) -> list[Route]:
 
             watch = asyncio.create_task(_until_disconnected(request, gone))
             try:
-                return await lane.run(call)
+                return await threads.run(client_of(request), call)
             finally:
                 watch.cancel()
 

@@ -39,8 +39,8 @@ from swingbot.service.table.plan import Requested, TablePlan
 from swingbot.service.table.request import TableRequest
 from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
-from swingbot.web.access.session import bearer_of
-from swingbot.web.http.lanes import PLANNING_THREADS, Lane, Turns
+from swingbot.web.access.session import bearer_of, client_of
+from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.pages.form_body import (
     FILES,
@@ -109,14 +109,18 @@ class _SubmittedForm:
 
 
 class TableForm:
-    """`patch_bytes` is the size limit of the patches of a request."""
+    """`patch_bytes` is the size limit of the patches of a request; `threads` plan requests."""
 
     def __init__(
-        self, renderer: Renderer, forms: Forms, submitter: TableSubmitter, patch_bytes: int
+        self,
+        renderer: Renderer,
+        forms: Forms,
+        submitter: TableSubmitter,
+        patch_bytes: int,
+        threads: FairThreads,
     ) -> None:
         self._renderer, self._forms, self._submitter = renderer, forms, submitter
-        self._patch_bytes = patch_bytes
-        self._lane, self._turns = Lane(PLANNING_THREADS), Turns()
+        self._patch_bytes, self._threads = patch_bytes, threads
 
     def routes(self) -> list[Route]:
         return [
@@ -151,23 +155,23 @@ class TableForm:
                     )
                 sent, dry_run = read_json(body, self._patch_bytes)
                 form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
-                return await self._in_turn(person, self._answer_json, form, dry_run)
+                return await self._in_turn(form, self._answer_json, dry_run)
             same_site(request)
             sent = read_form(kind, body, self._patch_bytes)
             self._forms.check(request, sent.values)
             form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
-            return await self._in_turn(person, self._answer_form, form)
+            return await self._in_turn(form, self._answer_form)
 
         return ask
 
     async def _in_turn(
-        self, person: Person, answer: Callable[..., Response], *words: object
+        self, form: _SubmittedForm, answer: Callable[..., Response], *words: object
     ) -> Response:
         """Answer the requests of a person one after the other: two must not both use the remaining
         quota. Those of another person are answered meanwhile.
         """
-        async with self._turns.of(person.who):
-            return await self._lane.run(answer, *words)
+        client, person = client_of(form.request), form.person.who
+        return await self._threads.run(client, answer, form, *words, person=person)
 
     def _answer_form(self, form: _SubmittedForm) -> Response:
         def page(problem: str, plan: TablePlan | None = None, status: int = 200) -> Response:

@@ -6,6 +6,8 @@ is refused while the lease of the first one is valid.
 
 from __future__ import annotations
 
+import anyio
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -13,15 +15,14 @@ from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.http import json_body
-from swingbot.web.http.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
 
 class Controllers:
     """Phases reported by controllers."""
 
-    def __init__(self, requests: WorkerRequests, lane: Lane) -> None:
-        self._requests, self._lane = requests, lane
+    def __init__(self, requests: WorkerRequests, threads: anyio.CapacityLimiter) -> None:
+        self._requests, self._threads = requests, threads
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
         """Return the refusal if this controller must not drive the attempt's testbox, else None.
@@ -43,7 +44,7 @@ class Controllers:
         )[: limits.HOST_CHARACTERS]
         if not name:
             return None
-        held = await self._lane.run(self._requests.hold, attempt, name)
+        held = await to_thread.run_sync(self._requests.hold, attempt, name, limiter=self._threads)
         if isinstance(held, LeaseRefused):
             return JSONResponse({"error": held.why}, status_code=409)
         return held
@@ -69,7 +70,9 @@ class Controllers:
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
-        if not await self._lane.run(self._requests.tell_phase, attempt, phase["phase"], why):
+        if not await to_thread.run_sync(
+            self._requests.tell_phase, attempt, phase["phase"], why, limiter=self._threads
+        ):
             return JSONResponse(
                 {"error": "this attempt does not hold a testbox, or no longer holds it"},
                 status_code=409,

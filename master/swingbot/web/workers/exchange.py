@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, Protocol
 
+import anyio
+from anyio import to_thread
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -26,11 +28,11 @@ from swingbot.web import limits
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
 from swingbot.web.http.file_response import stored
-from swingbot.web.http.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.workers.controllers import Controllers
 from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
+EXCHANGE_THREADS: Final = 8
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TEXT: Final = re.compile(r".*\.(log|txt|json|map|config|yaml)|config|System\.map", re.IGNORECASE)
 
@@ -92,8 +94,8 @@ class Exchange:
         cap: UploadLimits,
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
-        self._lane = Lane(EXCHANGE_THREADS)
-        self._controllers = Controllers(attempts, self._lane)
+        self._threads = anyio.CapacityLimiter(EXCHANGE_THREADS)
+        self._controllers = Controllers(attempts, self._threads)
         self._open: Counter[int] = Counter()  # uploads in progress, by attempt
 
     def _attempt(self, request: Request) -> int | None:
@@ -104,12 +106,16 @@ class Exchange:
         brought = (
             None
             if attempt is None
-            else await self._lane.run(self._attempts.brought, attempt, sha256)
+            else await to_thread.run_sync(
+                self._attempts.brought, attempt, sha256, limiter=self._threads
+            )
         )
         if attempt is None or brought is None:
             return _refuse(401, "send the attempt's token as a bearer token")
         try:
-            if not brought.over and await self._lane.run(self._store.has, sha256):
+            if not brought.over and await to_thread.run_sync(
+                self._store.has, sha256, limiter=self._threads
+            ):
                 return JSONResponse({"sha256": sha256}, status_code=200)
             with self._opened(attempt):
                 await self._receive(request, attempt, brought, sha256)
@@ -148,16 +154,18 @@ class Exchange:
         self, request: Request, attempt: int, brought: UploadUsage, sha256: str
     ) -> None:
         self._fits(brought, _announced(request))
-        sink, size = await self._lane.run(self._store.sink, sha256), 0
+        sink, size = await to_thread.run_sync(self._store.sink, sha256, limiter=self._threads), 0
         try:
             async for chunk in request.stream():
                 size += len(chunk)
                 self._fits(brought, size)
-                await self._lane.run(sink.write, chunk)
-            refused = await self._lane.run(self._attempts.admit, attempt, sha256, size, self._cap)
+                await to_thread.run_sync(sink.write, chunk, limiter=self._threads)
+            refused = await to_thread.run_sync(
+                self._attempts.admit, attempt, sha256, size, self._cap, limiter=self._threads
+            )
             if refused is not None:
                 raise NotTaken(403, refused)
-            await self._lane.run(sink.commit)
+            await to_thread.run_sync(sink.commit, limiter=self._threads)
         finally:
             sink.abort()
 
@@ -169,7 +177,7 @@ class Exchange:
     async def get_artifact(self, request: Request) -> Response:
         sha256, name = request.path_params["sha256"], request.query_params.get("name", "")
         try:
-            file = await self._lane.run(self._store.open, sha256)
+            file = await to_thread.run_sync(self._store.open, sha256, limiter=self._threads)
         except ValueError as error:
             return _refuse(400, str(error))
         except Gone as error:
@@ -206,7 +214,7 @@ class Exchange:
         if isinstance(held, Response):
             return held
         lease = {} if held is None else {"lease": codec.plain(held)}
-        wanted = await self._lane.run(self._attempts.wanted, attempt)
+        wanted = await to_thread.run_sync(self._attempts.wanted, attempt, limiter=self._threads)
         return (
             _refuse(404, "this attempt does not exist")
             if wanted is None
@@ -239,7 +247,7 @@ class Exchange:
         missing = [
             name
             for name, file in outcome["files"].items()
-            if not await self._lane.run(self._store.has, file["sha256"])
+            if not await to_thread.run_sync(self._store.has, file["sha256"], limiter=self._threads)
         ]
         if missing:
             return _refuse(
@@ -249,7 +257,9 @@ class Exchange:
             )
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
-        delivery = await self._lane.run(self._attempts.deliver, attempt, outcome)
+        delivery = await to_thread.run_sync(
+            self._attempts.deliver, attempt, outcome, limiter=self._threads
+        )
         status, words = ANSWERS[delivery]
         return JSONResponse(
             {"delivery": delivery.value, "message": words}
