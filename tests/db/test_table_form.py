@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -489,6 +490,29 @@ exec '{shutil.which("git")}' "$@"
         finally:
             end.touch()
         assert (first.result().status_code, second.result().status_code) == (201, 201)
+
+
+def test_what_git_takes_for_a_plan_is_charged_to_the_client(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = serve(SWINGBOT_WEB_RATE="6", SWINGBOT_WEB_PROXIES="127.0.0.1")
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    near, far = ({**ada, "x-forwarded-for": f"192.0.2.{number}"} for number in (1, 2))
+    shim = tmp_path / "bin" / "git"
+    shim.parent.mkdir()
+    loop = "import time\nwhile time.process_time() < 4.0: pass"
+    shim.write_text(
+        f"""#!/bin/sh
+case " $* " in *" apply "*) '{sys.executable}' -S -c '{loop}' ;; esac
+exec '{shutil.which("git")}' "$@"
+"""
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    assert site.json(near, patch=site.patch(), head="base", dry_run=True).status_code == 200
+    late, other = (site.json(headers, dry_run=True) for headers in (near, far))
+    assert (late.status_code, other.status_code) == (429, 200), late.text
+    assert "took too much processor time" in late.text
 
 
 def test_the_time_in_which_requests_are_planned_is_a_quota_of_its_own(

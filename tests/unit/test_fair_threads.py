@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from swingbot.adapters import process
 from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
 from swingbot.web.access.request_limits import budget_of
 from swingbot.web.http.fair_threads import FairThreads
@@ -114,6 +117,57 @@ def test_pieces_are_charged_to_who_reads_them() -> None:
 
     assert asyncio.run(play()) == [0, 1, 2]
     assert 0.03 <= spent.debt("reader", 0.0) < 0.3
+
+
+def test_pools_charge_one_budget_and_a_kit_delays_the_pages_of_who_asked_for_it() -> None:
+    spent = Buckets(UNLIMITED)
+
+    async def play() -> list[str]:
+        kits, pages = (FairThreads(1, spent, now=lambda: 0.0) for _ in range(2))
+        go, order = threading.Event(), list[str]()
+        await kits.run("dear", burn, 0.05)
+        held = asyncio.create_task(pages.run("held", go.wait))
+        await asyncio.sleep(0)
+        waiting = [
+            asyncio.create_task(pages.run(client, order.append, client))
+            for client in ("dear", "other")
+        ]
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(held, *waiting)
+        return order
+
+    assert asyncio.run(play()) == ["other", "dear"]
+
+
+def test_persons_at_one_address_wait_each_for_their_own_calls() -> None:
+    spent = Buckets(UNLIMITED)
+
+    async def play() -> list[str]:
+        threads, go, order = FairThreads(4, spent), threading.Event(), list[str]()
+        first = asyncio.create_task(threads.run("home", go.wait, person="Ada"))
+        second = asyncio.create_task(threads.run("office", order.append, "second", person="Ada"))
+        await threads.run("home", order.append, "of Bob", person="Bob")
+        go.set()
+        await asyncio.gather(first, second)
+        return order
+
+    assert asyncio.run(play()) == ["of Bob", "second"]
+
+
+def test_processes_of_a_call_are_charged_to_its_client_and_to_no_other() -> None:
+    spent = Buckets(Rate(per_second=1.0, burst=0.0))
+    loop = "import time\nwhile time.process_time() < 0.3: pass"
+
+    async def play() -> None:
+        threads = FairThreads(2, spent, now=lambda: 0.0, seconds=process.seconds)
+        ran = functools.partial(process.run, [sys.executable, "-S", "-c", loop], timeout=300.0)
+        parts = [threads.run("git", ran), threads.run("other", time.sleep, 0.0)]
+        await asyncio.gather(*parts)
+        await threads.run("other", time.sleep, 0.0)  # perhaps in the thread that ran the process
+
+    asyncio.run(play())
+    assert spent.debt("git", 0.0) >= 0.3 > spent.debt("other", 0.0)
 
 
 def test_a_failed_call_is_charged_and_leaves_its_thread() -> None:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,12 @@ from swingbot.adapters import progress
 from swingbot_jobs.process_limits import FIRST_OUT_OF_MEMORY, ProcessLimits
 
 ENDING_SECONDS = 30.0  # for the end of a killed process group
-_STOP_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = (0.0005, 0.05)  # between two looks at a process: the first, the longest
 _ERROR_BYTES: Final = 64 << 10
 _NO_MEMORY: Final = re.compile("out of memory|cannot allocate memory", re.IGNORECASE)
 
 _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
+_of_processes = threading.local()
 
 
 class Stopped(Exception):
@@ -112,6 +114,11 @@ def piped(argv: Sequence[str], into: Sequence[str]) -> list[str]:
     return ["bash", "-o", "pipefail", "-c", pipe, "bash", str(len(argv)), *argv, *into]
 
 
+def seconds() -> float:
+    """Processor seconds that this thread took, with those of the processes that it ran."""
+    return time.thread_time() + float(getattr(_of_processes, "seconds", 0.0))
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -124,22 +131,25 @@ def run(
     """Run `argv` and capture both outputs; on a time-out the whole process group is killed."""
     with (
         progress.waiting(timeout + ENDING_SECONDS),
+        tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
-        subprocess.Popen(
+    ):
+        given.write(stdin)
+        given.seek(0)
+        child = subprocess.Popen(
             argv if within is None else within.around(argv, timeout),
-            stdin=subprocess.PIPE,
+            stdin=given,
             stdout=out,
             stderr=err,
             cwd=cwd,
             env=env,
             start_new_session=True,
-        ) as child,
-    ):
+        )
         try:
-            timed_out = _timed_out(child, stdin, timeout)
+            timed_out = _timed_out(child, timeout)
         except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
+            _kill(child)
             raise
         said = _read(err, _ERROR_BYTES).decode(errors="replace")
         if timed_out:
@@ -147,20 +157,33 @@ def run(
         return Completed(child.returncode, _read(out), said)
 
 
-def _timed_out(child: subprocess.Popen[bytes], stdin: bytes, timeout: float) -> bool:
+def _timed_out(child: subprocess.Popen[bytes], timeout: float) -> bool:
     """Wait for the end of `child`; return whether it had to be killed. Raises Stopped."""
-    end = time.monotonic() + timeout
-    while True:
-        try:
-            child.communicate(stdin, timeout=min(_STOP_SECONDS, max(0.0, end - time.monotonic())))
-            return False
-        except subprocess.TimeoutExpired:
-            stdin = b""  # communicate has the rest
-        if time.monotonic() >= end:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
+    end, (pause, longest) = time.monotonic() + timeout, _PAUSE_SECONDS
+    while not _ended(child, os.WNOHANG):
+        if (left := end - time.monotonic()) <= 0:
+            _kill(child)
             return True
         check_stopped()
+        pause = min(2 * pause, longest)
+        time.sleep(min(pause, left))
+    return False
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    if child.returncode is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        _ended(child)
+
+
+def _ended(child: subprocess.Popen[bytes], options: int = 0) -> bool:
+    """Wait for `child`, and count its processor time for this thread when it has ended."""
+    pid, status, usage = os.wait4(child.pid, options)
+    if pid:
+        child.returncode = os.waitstatus_to_exitcode(status)
+        taken = usage.ru_utime + usage.ru_stime
+        _of_processes.seconds = getattr(_of_processes, "seconds", 0.0) + taken
+    return bool(pid)
 
 
 def _read(file: IO[bytes], most: int = -1) -> bytes:

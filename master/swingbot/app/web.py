@@ -15,6 +15,7 @@ import uvicorn
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
+from swingbot.adapters import process
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.adapters.limits import ARTIFACT_BYTES
 from swingbot.adapters.maildir import DeliveredMails
@@ -136,7 +137,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         engine, connections=METRICS_CONNECTIONS, query_seconds=limits.METRICS_SECONDS
     )
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
-    planning = FairThreads(PLANNING_THREADS, spent)
+    fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS),
@@ -146,8 +147,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
-        *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
-        *reproduction.routes(kits, FairThreads(KIT_THREADS, spent)),
+        *TableForm(renderer, forms, submitter, patch_bytes, fair(PLANNING_THREADS)).routes(),
+        *reproduction.routes(kits, fair(KIT_THREADS)),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
@@ -174,7 +175,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         lambda metric: unit_of(programs, metric),
         kits,
     )
-    share(app.router.routes, FairThreads(PAGE_THREADS, spent))
+    share(app.router.routes, fair(PAGE_THREADS))
 
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None

@@ -128,6 +128,7 @@ class RequestLimits:
         return None
 
     def _too_many(self, request: HTTPConnection) -> HTTPException | None:
+        """Requests that wait for their turn or their reader take memory, not processor time."""
         client = client_of(request)
         if self._at_once[client] >= limits.CLIENT_REQUESTS:
             return _wait_for(429, f"{limits.CLIENT_REQUESTS} requests from your address")

@@ -46,13 +46,19 @@ class _Turn:
 
 
 class FairThreads:
-    """`spent` has a bucket for each client, of processor seconds."""
+    """`spent` has a bucket for each client, of processor seconds; `seconds` returns those that the
+    calling thread took until now.
+    """
 
     def __init__(
-        self, threads: int, spent: Buckets, now: Callable[[], float] = time.monotonic
+        self,
+        threads: int,
+        spent: Buckets,
+        now: Callable[[], float] = time.monotonic,
+        seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self._limiter, self._free = anyio.CapacityLimiter(threads), threads
-        self._spent, self._now = spent, now
+        self._spent, self._now, self._seconds = spent, now, seconds
         self._running: set[str] = set()
         self._waiting: dict[str, deque[_Turn]] = {}
 
@@ -65,11 +71,20 @@ class FairThreads:
         """
         whose = client if person is None else person
         await self._turn(client, whose)
-        seconds = [0.0]
+        taken = 0.0
+
+        def timed() -> T:
+            nonlocal taken
+            began = self._seconds()
+            try:
+                return call(*args)
+            finally:
+                taken = self._seconds() - began
+
         try:
-            return await to_thread.run_sync(_timed, seconds, call, *args, limiter=self._limiter)
+            return await to_thread.run_sync(timed, limiter=self._limiter)
         finally:
-            self._spent.charge(client, seconds[0], self._now())
+            self._spent.charge(client, taken, self._now())
             self._end(whose)
 
     async def each(self, client: str, pieces: Iterator[T]) -> AsyncIterator[T]:
@@ -114,14 +129,6 @@ class FairThreads:
 
     def _debt(self, whose: str) -> float:
         return self._spent.debt(self._waiting[whose][0].client, self._now())
-
-
-def _timed(seconds: list[float], call: Callable[..., T], *args: object) -> T:
-    began = time.thread_time()
-    try:
-        return call(*args)
-    finally:
-        seconds[0] = time.thread_time() - began
 
 
 def share(routes: Iterable[BaseRoute], threads: FairThreads) -> None:

@@ -1,7 +1,8 @@
 """Connections that wait for a request head: when there are too many, the oldest are closed.
 
 A client that opens connections and sends no request takes the place of its own older ones, never
-that of a client whose request has arrived.
+that of a client whose request has arrived. Such a connection takes no processor time, so the
+budget of its client does not bound it.
 """
 
 from __future__ import annotations
