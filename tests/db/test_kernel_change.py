@@ -3,6 +3,7 @@ left in the artifact store."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -22,6 +23,7 @@ from swingbot.service.kernel.compare import NoRecord, changed_code, compare_kern
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
+from swingbot_jobs import limits
 from swingbot_jobs.kernel_diff import (
     FILE,
     SymbolRecord,
@@ -156,6 +158,8 @@ def test_kernels_without_a_record_say_why_nothing_is_shown(site: Site) -> None:
     site.left(base, FILE, a_record(276))
     site.left(head, FILE, b"\x1f\x8b junk")
     assert site.kernel()["state"] == "not recorded" and "cannot be used" in site.kernel()["reason"]
+    site.left(head, FILE, gzip.compress(b"[]," * limits.KERNEL_RECORD_VALUES))
+    assert "it has more than" in site.kernel()["reason"] and "it has more than" in site.page()
     site.left(head, FILE, a_record(269))
     assert site.kernel()["state"] == "compared"
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import inspect
 import io
+import json
 import re
 import tarfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +29,8 @@ from swingbot.core.model import cursor
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.raw.tar_members import members
+from swingbot.service.bisect.weigh_points import read_objects
+from swingbot.service.limits import OBJECT_LIST_BYTES
 from swingbot.service.ports.lab import QuarantinedGit
 from swingbot.web.http import json_body
 from swingbot.web.pages.form_body import read_form
@@ -256,6 +261,14 @@ def _maintainers(size: int) -> Read:
     return lambda: read_maintainers(line * (size // len(line)))
 
 
+def _kernel_record(pump: str) -> Callable[[int], Read]:
+    def worst(size: int) -> Read:
+        packed = gzip.compress(_repeated("", pump, size))
+        return lambda: read_record(packed)
+
+    return worst
+
+
 def _yaml(size: int) -> Read:
     return lambda: read_documents("- b\n" * (size // 4), "x", JobError)
 
@@ -294,7 +307,11 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "files of results": lambda size: lambda: parse_results(io.BytesIO(_tar(size)), [], {}),
     "raw files of results": lambda size: lambda: list(members(io.BytesIO(_tar(size)), _unread)),
     "a kernel configuration": lambda size: lambda: options("CONFIG_A" * (size // 8)),
-    "a kernel record": lambda size: lambda: read_record(_repeated("", "[", size)),
+    "a kernel record": _kernel_record("[[],"),
+    "a deep kernel record": _kernel_record("["),
+    "a list of objects": lambda size: (
+        lambda: read_objects(_repeated('{"a":"","a', '":"","a', size) + b'":""}')
+    ),
     "YAML": _yaml,
     "a console": lambda size: lambda: judge("BUG: Kernel panic - " * (size // 21)),
     "a build log": lambda size: lambda: error_lines("error: ld: Kconfig:" * (size // 20)),
@@ -308,6 +325,29 @@ def test_the_worst_text_takes_linear_time(name: str) -> None:
         seconds = min(_seconds(WORST[name](size)) for _ in range(5))
         assert seconds <= max(LINEAR_SECONDS, GROWTH * last), f"{size} bytes"
         last = seconds
+
+
+def test_a_list_of_objects_takes_bounded_memory_or_is_not_read() -> None:
+    path, digest = "mm/slub.o", "a" * 64
+    assert read_objects(json.dumps({path: digest}).encode()) == {path: digest}
+    of_names = ",".join(f'"{number:x}":0' for number in range(1 << 19))[: OBJECT_LIST_BYTES - 20]
+    most = "{" + of_names.rpartition(",")[0] + "}"
+    assert len(_within_memory(most)) > 300_000
+    for worst in ("[],", "{},", "[" * 500 + "]" * 500 + ","):
+        rows = worst * (OBJECT_LIST_BYTES // len(worst) - 20)
+        assert _within_memory(f'{{"a":[{rows}0]}}') == {}
+    assert _within_memory(f"{most}{' ' * OBJECT_LIST_BYTES}") == {}
+
+
+def _within_memory(text: str) -> Mapping[str, str]:
+    packed = text.encode()
+    tracemalloc.start()
+    try:
+        objects = read_objects(packed)
+        assert tracemalloc.get_traced_memory()[1] < 128 << 20
+    finally:
+        tracemalloc.stop()
+    return objects
 
 
 def _seconds(read: Read) -> float:

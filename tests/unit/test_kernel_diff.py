@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot_jobs import limits
 from swingbot_jobs.kernel_diff import (
     VERSION,
     BadRecord,
@@ -38,6 +42,8 @@ from swingbot_jobs.kernel_diff import (
 
 Parts = Sequence[SymbolRecord]
 SIZES = {"text": 4096, "data": 512, "bss": 64}
+# Its text takes a level of the stack for each of its lists.
+_NESTED: Any = json.loads("[" * 700 + "]" * 700)
 
 
 def f(
@@ -287,6 +293,23 @@ def test_a_record_cut_anywhere_is_refused() -> None:
         {
             "version": VERSION,
             "compiler": "",
+            "flags": [_NESTED],
+            "sizes": SIZES,
+            "symbols": {},
+            "objects": {},
+        },
+        {"version": _NESTED},
+        {
+            "version": VERSION,
+            "compiler": "",
+            "flags": [],
+            "sizes": SIZES | {"text": _NESTED},
+            "symbols": {},
+            "objects": {},
+        },
+        {
+            "version": VERSION,
+            "compiler": "",
             "flags": [],
             "sizes": SIZES,
             "symbols": {"t": {"x": True}},
@@ -314,6 +337,9 @@ def test_what_is_no_record_is_refused_with_a_sentence(document: Any) -> None:
         ["sha", [1, 2, 3], [["f", "x", "", "", []]], []],
         ["sha", [1, 2, 3], [[]], []],
         ["sha", 5, [], []],
+        ["sha", [1, 2, 3], [["f", 10**4299, "", "", []]], []],
+        ["sha", [1, 2, 3], [["f", 1, "", "", [_NESTED]]], []],
+        ["sha", _NESTED, [], []],
     ],
 )
 def test_a_damaged_object_is_named_when_it_is_needed(row: list[Any]) -> None:
@@ -328,6 +354,46 @@ def test_a_small_file_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr("swingbot_jobs.limits.KERNEL_RECORD_BYTES", 1 << 16)
     with pytest.raises(BadRecord, match="larger than"):
         read_record(gzip.compress(b" " * (1 << 20)))
+
+
+@pytest.mark.parametrize("pump", ["[]", "{}", '{"":0}', '"ab"', "[" * 500 + "]" * 500])
+def test_the_memory_of_a_record_is_limited_whatever_its_text(pump: str) -> None:
+    """As much of it as its bytes allow is refused; the most that is read takes a tenth of what that
+    took.
+    """
+    for repeated in (limits.KERNEL_RECORD_BYTES, _most_allowed(pump) * (len(pump) + 1)):
+        rows = ",".join([pump] * (repeated // (len(pump) + 1) - 100))
+        child = subprocess.run(
+            [sys.executable, "-c", _READ_WITHIN, str(400 << 20)],
+            input=gzip.compress(_DOCUMENT.replace(b"ROWS", rows.encode()), 1),
+            capture_output=True,
+            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=False,
+        )
+        expected = b"it has more than" if repeated == limits.KERNEL_RECORD_BYTES else b"read"
+        assert child.stdout.startswith(expected), child
+
+
+def _most_allowed(pump: str) -> int:
+    names = pump.count(":")
+    most = limits.KERNEL_RECORD_VALUES // (1 + pump.count("["))
+    return min(most, limits.KERNEL_RECORD_NAMES // names) if names else most
+
+
+_DOCUMENT = (
+    f'{{"version":{VERSION},"compiler":"","flags":[],"sizes":{json.dumps(SIZES)},'
+    '"symbols":{},"objects":{"a.o":["",[0,0,0],[ROWS],[]]}}'
+).encode()
+_READ_WITHIN = """
+import resource, sys
+from swingbot_jobs.kernel_diff import BadRecord, read_record
+resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+try:
+    read_record(sys.stdin.buffer.read())
+    print("read")
+except BadRecord as error:
+    print(error)
+"""
 
 
 @given(st.binary(max_size=300))

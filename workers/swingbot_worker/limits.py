@@ -100,7 +100,7 @@ RESULTS_READER_BYTES: Final = 768 << 20
 RESULTS_READER_CPU_SECONDS: Final = 60
 # Seconds of the reader of results.
 RESULTS_READER_SECONDS: Final = 120.0
-# Bytes of a kernel that is unpacked to find its configuration.
+# Bytes of a kernel unpacked to find its configuration.
 UNPACKED_KERNEL_BYTES: Final = 256 << 20
 
 # --- What is printed: the rest is cut ---

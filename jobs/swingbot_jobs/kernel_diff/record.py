@@ -52,15 +52,9 @@ class SymbolRecord:
     @classmethod
     def from_json(cls, row: Any) -> Self:
         name, size, shape, constants, uses = row
-        if not (
-            isinstance(name, str)
-            and isinstance(shape, str)
-            and isinstance(constants, str)
-            and isinstance(size, int)
-            and size >= 0
-        ):
-            raise ValueError("types")
-        return cls(name, size, shape, constants, tuple(str(use) for use in uses))
+        return cls(
+            _text(name), _bytes(size), _text(shape), _text(constants), tuple(map(_text, uses))
+        )
 
     def to_json(self) -> list[Any]:
         return [self.name, self.size, self.shape, self.constants, list(self.uses)]
@@ -160,15 +154,16 @@ def read_record(packed: bytes) -> KernelRecord:
     Raises BadRecord unless it is a record of this version and of an acceptable size.
     """
     document = _document(packed)
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    if version != VERSION:
         raise BadRecord(
-            f"it has version {str(document.get('version'))[:20]}, but this program compares version"
-            f" {VERSION}: build that kernel again"
+            f"it has version {str(version)[:20] if isinstance(version, int) else 'unknown'}, but"
+            f" this program compares version {VERSION}: build that kernel again"
         )
     try:
         return KernelRecord(
-            compiler=str(document["compiler"])[:500],
-            flags=tuple(str(flag) for flag in document["flags"]),
+            compiler=_text(document["compiler"])[:500],
+            flags=tuple(map(_text, document["flags"])),
             sizes={name: _bytes(document["sizes"][name]) for name in ("text", "data", "bss")},
             symbols={
                 str(letter): {str(name): _bytes(size) for name, size in table.items()}
@@ -188,7 +183,15 @@ def _document(packed: bytes) -> dict[str, Any]:
             raise BadRecord(f"it is larger than {limits.KERNEL_RECORD_BYTES >> 20} MiB")
         if not inflater.eof:
             raise BadRecord("it is cut off")
-        document = json.loads(text)
+        if (
+            text.count(b",") + text.count(b"[") > limits.KERNEL_RECORD_VALUES
+            or text.count(b":") > limits.KERNEL_RECORD_NAMES
+        ):
+            raise BadRecord(
+                f"it has more than {limits.KERNEL_RECORD_VALUES} values or"
+                f" {limits.KERNEL_RECORD_NAMES} names"
+            )
+        document = json.loads(text.decode("ascii"))
     except (zlib.error, ValueError, RecursionError) as error:
         raise (
             error
@@ -208,5 +211,11 @@ def _object(row: Any) -> Any:
 
 def _bytes(size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
-        raise ValueError(f"{str(size)[:30]!r} is not a number of bytes")
+        raise ValueError("a size is not a number of bytes")
     return size
+
+
+def _text(text: Any) -> str:
+    if not isinstance(text, str):
+        raise ValueError("a name is not a string")
+    return text

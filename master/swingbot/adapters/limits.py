@@ -13,7 +13,7 @@ from typing import Final
 ARTIFACT_BYTES: Final = 1 << 30
 # Frames of a compressed artifact.
 ARTIFACT_FRAMES: Final = 1 << 20
-# Bytes of the patch of a commit, and of each file of a tree that get_maintainer.pl reads.
+# Bytes of the patch of a commit, and of each file that get_maintainer.pl reads.
 PATCH_BYTES: Final = 16 << 20
 # Bytes of a file after a patch; the largest of Linux has 23 MB.
 PATCHED_FILE_BYTES: Final = 32 << 20

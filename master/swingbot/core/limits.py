@@ -79,7 +79,7 @@ TRAILER_PEOPLE: Final = 20
 ADDRESS_CHARACTERS: Final = 100
 # Lines of get_maintainer.pl.
 MAINTAINER_LINES: Final = 500
-# Commits among which the end of a series is looked for.
+# Commits searched for the end of a series.
 SERIES_COMMITS: Final = 300
 # Functions counted in one run; each becomes a metric.
 COUNTED_FUNCTIONS: Final = 1500
@@ -92,7 +92,7 @@ KIT_COMMITS: Final = 50
 METRIC_NAMES: Final = 16_000
 # Judged counters of a comparison on a testbox; a usual machine has 350.
 JUDGED_COUNTERS: Final = 500
-# Metrics that are judged for a page, each on one testbox.
+# Metrics judged for a page, each on one testbox.
 JUDGED_METRICS: Final = 400
 # Bytes of a raw result that is read into memory; results.tar has larger ones.
 RAW_FILE_BYTES: Final = 64 << 20

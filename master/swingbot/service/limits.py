@@ -11,7 +11,7 @@ from typing import Final
 
 # Rows or patches of a table requested over the web; git applies each while other requests wait.
 WEB_ROWS: Final = 50
-# Boots that a bisection may use when a person resumes it.
+# Boots of a bisection that a person resumes.
 RESUMED_BOOTS: Final = 10_000
 
 # --- Access: the oldest go ---
@@ -34,3 +34,5 @@ KIT_PATCH_BYTES: Final = 16 << 20
 KIT_PATCH_SECONDS: Final = 120.0
 # Bytes of a record or a job's archive, which is read as a whole.
 RECORD_BYTES: Final = 16 << 20
+# Bytes of a kernel's list of objects; a VM has 115 KB.
+OBJECT_LIST_BYTES: Final = 4 << 20

@@ -11,6 +11,7 @@ from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
 from swingbot.core.plan.relevance import Objects, untouched, weight, weights
 from swingbot.core.thresholds import PRIOR_NO_CODE
+from swingbot.service.limits import OBJECT_LIST_BYTES
 from swingbot.service.ports import Artifacts, Git, GitError, Tools
 from swingbot.service.ports.builds import KernelBuilds
 
@@ -70,11 +71,24 @@ def _compiled(
 
 
 def _objects(artifacts: Artifacts, sha256: str) -> Objects:
-    """Load an objects.json; empty if it is not in the format that swingbot's workers write."""
+    """Load an objects.json; empty if it is not in the artifact store."""
     try:
         with artifacts.open(sha256) as file:
-            objects = json.load(file)
-    except (OSError, ValueError, RecursionError):
+            return read_objects(file.read(OBJECT_LIST_BYTES + 1))
+    except OSError:
+        return {}
+
+
+def read_objects(text: bytes) -> Objects:
+    """Parse an objects.json; empty if it is not in the format that swingbot's workers write.
+
+    Lists and further objects are not in it, and would take 25 times their text in memory.
+    """
+    if len(text) > OBJECT_LIST_BYTES or b"[" in text or text.count(b"{") > 1:
+        return {}
+    try:
+        objects = json.loads(text)
+    except (ValueError, RecursionError):
         return {}
     return (
         {str(path): str(digest) for path, digest in objects.items()}
