@@ -7,6 +7,7 @@ import dataclasses
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ import psutil
 import pytest
 
 from swingbot.adapters.limits import FETCHING_BYTES
-from swingbot.app import git_server
 from swingbot.app.settings import GitSection, PathSection, Settings
 from swingbot_worker.kbuild import source
 from tests.fakelinux import FakeCommit, make_fakelinux
@@ -39,7 +39,9 @@ class Served:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.settings = dataclasses.replace(
-            Settings(), paths=PathSection(state=str(root / "state")), git=GitSection(port=port)
+            Settings(),
+            paths=PathSection(state=str(root / "state")),
+            git=GitSection(host="127.0.0.1", port=port),
         )
         self.url = f"git://127.0.0.1:{port}/mirror.git"
         self.commits = make_fakelinux(
@@ -76,12 +78,17 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     served = Served(tmp_path)
-    argv, env = git_server.argv(served.settings), git_server.environment(dict(os.environ))
+    env = os.environ | {
+        "SWINGBOT_PATHS_STATE": str(served.settings.state),
+        "SWINGBOT_GIT_HOST": served.settings.git.host,
+        "SWINGBOT_GIT_PORT": str(served.settings.git.port),
+    }
+    argv = [sys.executable, "-m", "swingbot.app.cli", "git"]
     with subprocess.Popen(
-        argv, env=env, cwd=served.settings.state, stderr=subprocess.DEVNULL, start_new_session=True
+        argv, env=env, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
     ) as daemon:
         served.daemon = psutil.Process(daemon.pid)
-        for _ in range(500):
+        for _ in range(3000):
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", served.settings.git.port)) == 0:
                     break

@@ -78,11 +78,13 @@ def kill_tree(pid: int) -> None:
 
 
 def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:
-    """Exec another program: it keeps the process id and output, and gets the manager's signals."""
+    """Exec another program, found in the PATH of `env`: it keeps the process id and output, and
+    gets the manager's signals.
+    """
     os.chdir(cwd)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(argv[0], list(argv), dict(env))
+    os.execvpe(argv[0], list(argv), dict(env))
 
 
 def members(instance: Path) -> list[psutil.Process]:
