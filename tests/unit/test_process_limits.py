@@ -90,3 +90,9 @@ def test_a_process_is_ended_when_its_result_is_no_longer_wanted() -> None:
     with of_master.stopping(left), pytest.raises(of_master.Stopped):
         of_master.run(["sleep", "600"], timeout=600.0)
     assert of_master.run(["true"], timeout=60.0).rc == 0
+
+
+def test_a_process_that_reads_late_gets_its_whole_input() -> None:
+    late = python("import sys, time; time.sleep(1); print(len(sys.stdin.buffer.read()))")
+    done = of_master.run(late, timeout=60.0, stdin=bytes(1 << 20))
+    assert (done.rc, done.out) == (0, f"{1 << 20}\n")
