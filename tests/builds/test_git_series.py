@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +23,7 @@ from hypothesis import strategies as st
 from swingbot.adapters import git as adapters_git
 from swingbot.adapters import limits
 from swingbot.adapters.git import Mirror
+from swingbot.adapters.quarantine import quarantine
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports import GitError
@@ -275,6 +280,30 @@ def test_what_a_process_that_died_left_is_removed_but_not_what_one_at_work_has(
         with mirror.quarantine():
             assert not dead.exists()
         assert aside.facts(made)
+
+
+def test_a_quarantine_that_another_request_looks_at_is_locked_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[threading.Timer] = []
+
+    class Watched(tempfile.TemporaryDirectory[str]):
+        """Another request has it locked from its creation on, for half a second."""
+
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            descriptor = os.open(self.name, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            looks.append(threading.Timer(0.5, os.close, [descriptor]))
+            looks[0].start()
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", Watched)
+    with quarantine(tmp_path) as aside:
+        looks[0].join()
+        descriptor = os.open(aside.path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
 
 
 def test_git_stops_at_each_of_its_limits(

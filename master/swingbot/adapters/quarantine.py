@@ -51,7 +51,7 @@ def quarantine(objects: Path) -> Iterator[Quarantine]:
     left there.
     """
     for left in objects.glob(f"{_PREFIX}*"):
-        with _locked(left) as abandoned, suppress(FileNotFoundError):
+        with _locked(left, fcntl.LOCK_NB) as abandoned, suppress(FileNotFoundError):
             if abandoned and time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=objects) as path, _locked(Path(path)):
@@ -59,15 +59,18 @@ def quarantine(objects: Path) -> Iterator[Quarantine]:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[bool]:
-    """Lock a directory; yield whether that succeeded. A process that dies unlocks it."""
+def _locked(directory: Path, how: int = 0) -> Iterator[bool]:
+    """Lock a directory; yield whether that succeeded. A process that dies unlocks it.
+
+    The owner waits for those that look whether it is abandoned, which takes them no time.
+    """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         yield False
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
         yield True
     except BlockingIOError:
         yield False
