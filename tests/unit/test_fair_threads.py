@@ -102,6 +102,26 @@ def test_who_gives_up_waiting_takes_no_turn() -> None:
     asyncio.run(play())
 
 
+def test_who_gives_up_as_a_thread_becomes_free_is_passed_over() -> None:
+    async def play() -> list[object]:
+        threads, go = FairThreads(1, Buckets(UNLIMITED)), threading.Event()
+        held = asyncio.create_task(threads.run("a", go.wait))
+        await asyncio.sleep(0)
+        gone = [asyncio.create_task(threads.run(client, burn, 0.0)) for client in "bbc"]
+        await asyncio.sleep(0)
+        for task in gone:
+            task.cancel()
+        threads._free += 1  # a call ends before the cancelled tasks run
+        threads._start()
+        threads._free -= 1
+        ended: list[object] = [*await asyncio.gather(*gone, return_exceptions=True)]
+        go.set()
+        await held
+        return ended
+
+    assert [type(error) for error in asyncio.run(play())] == [asyncio.CancelledError] * 3
+
+
 def test_pieces_are_charged_to_who_reads_them() -> None:
     spent = Buckets(Rate(per_second=1.0, burst=0.0))
 

@@ -99,12 +99,12 @@ class FairThreads:
         try:
             await turn.begun
         except asyncio.CancelledError:
-            if turn.begun.cancelled():
-                self._waiting.get(whose, deque()).remove(turn)
-                if not self._waiting[whose]:
-                    del self._waiting[whose]
-            else:  # it had just begun
+            if not turn.begun.cancelled():  # it had just begun
                 self._end(whose)
+            elif turn in (turns := self._waiting.get(whose, deque())):  # not passed over yet
+                turns.remove(turn)
+                if not turns:
+                    del self._waiting[whose]
             raise
 
     def _end(self, whose: str) -> None:
