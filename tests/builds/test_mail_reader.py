@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
-from swingbot.adapters import limits
-from swingbot.adapters.mail_reader import mail_reader, read_patches, spooled
-from swingbot.adapters.maildir import DeliveredMails, deliver
+from swingbot.adapters import limits, maildir
+from swingbot.adapters.limited_reader import ReaderProcess
+from swingbot.adapters.mail_reader import TOGETHER, mail_reader, read_patches, spooled
+from swingbot.adapters.maildir import DeliveredMails, deliver, letters
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.patchset.touched import touched_files
@@ -68,6 +71,32 @@ def test_a_mail_beyond_a_limit_is_shown_with_the_reason(
     refused = mails.mail(path.name)
     assert refused is not None and "needs too much memory" in refused["text"]
     assert (refused["key"], refused.get("subject")) == (path.name, None)
+
+
+def test_a_large_mailbox_is_read_in_pieces_whatever_is_moved_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mails = [b"Subject: %d\n\nx\n" % number for number in range(2 * TOGETHER + 1)]
+    paths = [deliver(tmp_path, mail) for mail in mails]
+    asked: list[int] = []
+    ask = ReaderProcess.ask
+
+    def noted(reader: ReaderProcess, request: Mapping[str, Any], file: IO[bytes]) -> dict[str, Any]:
+        asked.append(len(request["sizes"]))
+        return ask(reader, request, file)
+
+    monkeypatch.setattr(ReaderProcess, "ask", noted)
+    read = {mail.path: mail.subject for mail in letters(tmp_path)}
+    assert read == {path: str(number) for number, path in enumerate(paths)}
+    assert asked == [TOGETHER, TOGETHER, 1]
+
+    paths[0].unlink()  # after a page has listed the files
+    monkeypatch.setattr(maildir, "files", lambda _: iter(paths))
+    delivered = DeliveredMails(tmp_path)
+    listed, count = delivered.newest(1000)
+    assert count == len(listed) == 2 * TOGETHER
+    assert all(mail["size"] == len(mails[int(mail["subject"])]) for mail in listed)
+    assert delivered.mail(paths[0].name) is None
 
 
 def test_an_answer_that_is_too_long_is_not_taken() -> None:

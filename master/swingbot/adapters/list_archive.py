@@ -14,17 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 from swingbot.adapters import limits, process
-from swingbot.adapters.mail_reader import mail_reader, spooled
+from swingbot.adapters.mail_reader import TOGETHER, mail_reader, spooled
 from swingbot.core.mail.message import PostedMail
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 from swingbot_jobs.process_limits import ProcessLimits
-
-_TOGETHER: Final = 100  # mails that are read by one question
 
 
 def find_posted(
@@ -80,7 +78,7 @@ def _start(file: Path) -> bytes:
 def _joined(mails: Iterable[bytes]) -> Iterator[IO[bytes]]:
     """Yield files of the headers of a few mails."""
     left = iter(mails)
-    while some := list(islice(left, _TOGETHER)):
+    while some := list(islice(left, TOGETHER)):
         with spooled(b"From \n%b\n\n" % _headers(mail) for mail in some) as mbox:
             yield mbox
 

@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import IO, Any
+from itertools import islice
+from typing import IO, Any, Final
 
 from swingbot.adapters import limits
 from swingbot.adapters.limited_reader import ReaderProcess
@@ -15,6 +16,8 @@ from swingbot.core.patchset.model import OmittedMail, PatchSeries, SeriesError, 
 from swingbot.core.patchset.touched import TouchedFile
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
+
+TOGETHER: Final = 100  # mails that are read by one question
 
 Head = Mapping[str, str]
 """Subject, from, to, cc, date, message-id and in-reply-to of a mail; empty if missing."""
@@ -72,11 +75,16 @@ def _names(names: Iterable[str]) -> frozenset[bytes]:
 
 
 def read_heads(mails: Iterable[bytes]) -> list[Head]:
-    """Return the headers of each mail. Raises Unreadable."""
-    given = list(mails)
-    if not given:
-        return []
-    return list(_asked({"read": "heads", "sizes": list(map(len, given))}, given)["heads"])
+    """Return the headers of each mail. Few of the mails are in memory at a time. Raises
+    Unreadable.
+    """
+    left, heads = iter(mails), list[Head]()
+    with mail_reader() as reader:
+        while some := list(islice(left, TOGETHER)):
+            with spooled(some) as file:
+                asked = {"read": "heads", "sizes": list(map(len, some))}
+                heads += reader.ask(asked, file)["heads"]
+    return heads
 
 
 def read_mail(data: bytes) -> tuple[Head, str]:

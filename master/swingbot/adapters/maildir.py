@@ -52,10 +52,18 @@ def letters(maildir: Path) -> list[DeliveredMail]:
 
     A missing Maildir is empty; a file that is not a mail has no subject. Raises Unreadable.
     """
-    starts = {path: start for path in files(maildir) if (start := _start(path)) is not None}
+    paths: list[Path] = []
+
+    def starts() -> Iterator[bytes]:
+        for path in files(maildir):
+            if (opened := _opened(path)) is not None:
+                paths.append(path)
+                yield opened[0]
+
+    heads = read_heads(starts())
     return [
         DeliveredMail(path=path, message_id=head["message-id"], subject=head["subject"])
-        for path, head in zip(starts, read_heads(starts.values()), strict=True)
+        for path, head in zip(paths, heads, strict=True)
     ]
 
 
@@ -75,12 +83,21 @@ def files(maildir: Path) -> Iterator[Path]:
     return iter(sorted(paths, key=lambda path: path.name))
 
 
-def _start(path: Path, size: int = limits.ARCHIVED_MAIL_BYTES) -> bytes | None:
+def _opened(path: Path, most: int = limits.ARCHIVED_MAIL_BYTES) -> tuple[bytes, int] | None:
+    """Return the first `most` bytes of a mail, and its size."""
     try:
         with path.open("rb") as file:
-            return file.read(size)
+            return file.read(most), os.fstat(file.fileno()).st_size
     except OSError:
         return None  # moved from new/ to cur/ or deleted by a mail reader in the meantime
+
+
+def _delivered_at(path: Path) -> int | None:
+    """Return when a mail was delivered, in nanoseconds; None as in `_opened`."""
+    try:
+        return path.stat().st_mtime_ns if path.is_file() else None
+    except OSError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +108,47 @@ class DeliveredMails:
 
     def newest(self, most: int) -> tuple[list[dict[str, Any]], int]:
         """Return the headers, key and size of the newest mails, and the number of all."""
-        paths = sorted(
-            (path for path in files(self.maildir) if path.is_file()),
-            key=lambda path: (path.stat().st_mtime_ns, path.name),
-            reverse=True,
+        times = {path: _delivered_at(path) for path in files(self.maildir)}
+        newest = sorted(
+            ((at, path.name, path) for path, at in times.items() if at is not None), reverse=True
         )
-        shown = {path: start for path in paths[:most] if (start := _start(path)) is not None}
+        found = ((path, _opened(path)) for _, _, path in newest[:most])
+        shown = {path: opened for path, opened in found if opened is not None}
         try:
-            heads: Sequence[Head] = read_heads(shown.values())
+            heads: Sequence[Head] = read_heads(start for start, _ in shown.values())
         except Unreadable:
             heads = [{}] * len(shown)
-        facts = [_facts(path, head) for path, head in zip(shown, heads, strict=True)]
-        return facts, len(paths)
+        facts = [
+            _facts(path, size, head)
+            for (path, (_, size)), head in zip(shown.items(), heads, strict=True)
+        ]
+        return facts, len(newest)
 
     def mail(self, key: str) -> dict[str, Any] | None:
         """Return a mail with its `text`; None if there is none with this key."""
         path = next((path for path in files(self.maildir) if _key(path) == key), None)
-        data = _start(path, MAIL_BYTES) if path and _KEY.fullmatch(key) else None
-        if path is None or data is None:
+        opened = _opened(path, MAIL_BYTES) if path and _KEY.fullmatch(key) else None
+        if path is None or opened is None:
             return None
         try:
-            head, text = read_mail(data)
+            head, text = read_mail(opened[0])
         except Unreadable as error:
             head, text = {}, f"({error})"
-        return _facts(path, head) | {"text": text}
+        return _facts(path, opened[1], head) | {"text": text}
 
 
 def _key(path: Path) -> str:
     return path.name.split(":")[0]
 
 
-def _facts(path: Path, head: Head) -> dict[str, Any]:
+def _facts(path: Path, size: int, head: Head) -> dict[str, Any]:
     facts: dict[str, Any] = {name.replace("-", "_"): text or None for name, text in head.items()}
     try:
         date = parsedate_to_datetime(head.get("date", "")[:100]).astimezone()
         facts["date"] = date.strftime("%Y-%m-%d %H:%M:%S")
     except (TypeError, ValueError, IndexError, OverflowError):
         facts["date"] = None
-    return facts | {"key": _key(path), "size": path.stat().st_size}
+    return facts | {"key": _key(path), "size": size}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
