@@ -337,6 +337,31 @@ def test_the_culprit_in_the_branch_of_a_merge_is_that_of_the_swing(
     }
 
 
+def test_a_swing_of_several_culprits_in_branches_of_merges_is_one_entry_of_its_own_size(
+    brain: Brain, conn: sa.Connection
+) -> None:
+    number, testbox, tree, kernels = _searched_branch(conn, brain)
+    merges = [kernels[at].commit for at in (25, 28)]
+    root = make.a_bisection(
+        conn,
+        tree,
+        testbox,
+        kernels[23:31],
+        status="several",
+        conclusion={"culprits": [{"commit": merge, "change_pct": -2.5} for merge in merges]},
+    )
+    for merge in merges:
+        side = [make.a_kernel(conn, tree, f"{merge} {n}") for n in range(3)]
+        found = {"commit": side[1].commit, "change_pct": -2.5}
+        more: dict[str, Any] = {"parent": root, "merged": merge, "status": "culprit"}
+        make.a_bisection(conn, tree, testbox, side, conclusion={"culprits": [found]}, **more)
+    make.a_swing(conn, number - 14, testbox, change_pct=-5.2, state="explained", bisection=root)
+    conn.commit()
+    assert len(rows(brain, "SELECT 1 FROM v_searches")) == 2
+    with brain.engine.connect() as reading:
+        assert [row["change_pct"] for row in read.status(reading)["swings"]] == [-5.2]
+
+
 @pytest.mark.parametrize("name", ENDINGS)
 def test_each_ending_of_a_search_overrules_the_tips_everywhere(
     brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str, name: str

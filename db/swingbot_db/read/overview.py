@@ -39,8 +39,9 @@ SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction,
        x.facts->>'label' AS label
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
   JOIN testbox x ON x.name = s.testbox
-  LEFT JOIN v_searches f ON f.root = s.bisection
-    AND f.status IN ('culprit', 'credible_set', 'creep')
+  LEFT JOIN (SELECT root, max(change_pct) AS change_pct FROM v_searches GROUP BY root
+    HAVING count(*) = 1 AND bool_and(status IN ('culprit', 'credible_set', 'creep'))) f
+    ON f.root = s.bisection
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
 # One row an incident (its largest change), or a swing that has none yet; of each direction the
