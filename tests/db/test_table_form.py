@@ -495,7 +495,7 @@ exec '{shutil.which("git")}' "$@"
 def test_what_git_takes_for_a_plan_is_charged_to_the_client(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = serve(SWINGBOT_WEB_RATE="6", SWINGBOT_WEB_PROXIES="127.0.0.1")
+    site = serve(SWINGBOT_WEB_RATE="3", SWINGBOT_WEB_PROXIES="127.0.0.1")
     ada = site.web.token("Ada", Role.SUBMITTER)
     near, far = ({**ada, "x-forwarded-for": f"192.0.2.{number}"} for number in (1, 2))
     shim = tmp_path / "bin" / "git"

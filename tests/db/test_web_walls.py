@@ -52,7 +52,7 @@ HEAD = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-
 def test_a_client_that_took_its_processor_time_has_to_wait_and_learns_how_long(
     serve: Serve,
 ) -> None:
-    site = serve(SWINGBOT_WEB_RATE="0.06")
+    site = serve(SWINGBOT_WEB_RATE="0.02")
     answers = [site.client.get("/healthz") for _ in range(9)]
     assert answers[0].status_code == 200
     refused = next(answer for answer in answers if answer.status_code == 429)
@@ -64,7 +64,7 @@ def test_a_client_that_took_its_processor_time_has_to_wait_and_learns_how_long(
 def test_a_forwarded_address_counts_only_from_a_proxy_that_settings_name(
     serve: Serve, proxies: str, limited: bool
 ) -> None:
-    site = serve(SWINGBOT_WEB_RATE="0.06", SWINGBOT_WEB_PROXIES=proxies)
+    site = serve(SWINGBOT_WEB_RATE="0.02", SWINGBOT_WEB_PROXIES=proxies)
     answers = [
         site.client.get("/healthz", headers={"x-forwarded-for": f"192.0.2.{n}"}).status_code
         for n in range(9)
@@ -73,7 +73,7 @@ def test_a_forwarded_address_counts_only_from_a_proxy_that_settings_name(
 
 
 def test_a_worker_with_its_token_is_never_asked_to_wait(serve: Serve) -> None:
-    site = serve(SWINGBOT_WEB_RATE="0.06")
+    site = serve(SWINGBOT_WEB_RATE="0.02")
     attempt = running(site)
     assert {
         site.client.get(f"/attempts/a{attempt}", headers=bearer(site, attempt)).status_code

@@ -209,8 +209,8 @@ def test_a_failed_call_is_charged_and_leaves_its_thread() -> None:
 
 
 def test_who_took_more_than_its_burst_waits_until_the_rest_is_paid() -> None:
-    spent = Buckets(budget_of(60.0))  # one second a second, 15 at once
-    spent.charge("client", 20.0, now=0.0)
+    spent = Buckets(budget_of(60.0))  # one second a second, 60 at once
+    spent.charge("client", 65.0, now=0.0)
     assert spent.wait("client", 0.0, 0.0) == 5.0
     assert spent.wait("client", 5.0, 0.0) == 0.0
     assert spent.wait("other", 0.0, 0.0) == 0.0

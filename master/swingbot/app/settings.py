@@ -159,7 +159,7 @@ class WebSection:
     )
     rate: Annotated[float, at_least(0)] = _key(
         40.0,
-        "processor seconds per minute allowed for one client, a quarter in a burst; 0: no limit",
+        "processor seconds per minute allowed for one client, all in a burst; 0: no limit",
     )
     write_rate: Annotated[int, at_least(0)] = _key(
         120,

@@ -37,7 +37,7 @@ def budget_of(seconds_per_minute: float) -> Rate:
     """The setting web.rate, of processor seconds, as a token bucket."""
     if not seconds_per_minute:
         return UNLIMITED
-    return Rate(per_second=seconds_per_minute / 60, burst=seconds_per_minute / 4)
+    return Rate(per_second=seconds_per_minute / 60, burst=seconds_per_minute)
 
 
 class Traffic:
