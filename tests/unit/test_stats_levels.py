@@ -513,6 +513,13 @@ def test_a_slow_path_of_both_kernels_is_left_out() -> None:
     assert sum(row.verdict == "same" for row in rows) >= 55
 
 
+def test_a_path_may_give_zero() -> None:
+    head = [replace(boot, values=(*boot.values[:9], 0.0)) for boot in slow_runs(2, 0.0)]
+    row = compare(slow_runs(1, 0.0), head, HIGHER)
+    assert row.verdict == "worse"
+    assert "10 of 100 runs of head are about -100 % off the others" in (row.reason or "")
+
+
 def test_slow_runs_of_one_boot_are_no_path_of_its_kernel() -> None:
     base, head = slow_runs(1, 0.0), slow_runs(2, 0.0)
     head[3] = replace(head[3], values=(*(v / 2 for v in head[3].values[:8]), 100.0, 100.2))

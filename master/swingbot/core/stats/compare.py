@@ -33,6 +33,7 @@ from swingbot.core.stats.modes import (
     most_in_smaller_mode,
     separation_p,
 )
+from swingbot.core.stats.moments import change_pct
 from swingbot.core.stats.repeated_digits import repeated_digits
 from swingbot.core.stats.rounding import printed_step, rounding_bias, tied_step
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
@@ -132,7 +133,7 @@ def _row(measured: Levels, rule: Rule) -> ComparisonRow:
     d = measured.scale.of(head) - measured.scale.of(base)
     return replace(
         _unjudged(*measured.sides, rule),
-        change_pct=_change_pct(base, head),
+        change_pct=change_pct(base, head),
         level=measured.level,
         effect=measured.scale.effect(d),
     )
@@ -444,15 +445,6 @@ def _run_drift(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[str | No
             " drifts do not differ detectably, so they cancel (warmup: 1 drops the first run)",
         )
     return None, None
-
-
-def _change_pct(base: float, head: float) -> float | None:
-    """Return the change as recomputed from the printed levels; None for a base of zero.
-
-    Negative bases count by their magnitude.
-    """
-    change = 100.0 * ((head - base) / abs(base)) if base else math.nan
-    return change if math.isfinite(change) else None
 
 
 def _points(row: ComparisonRow) -> float | None:

@@ -13,6 +13,15 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
+def change_pct(before: float, after: float) -> float | None:
+    """Return the change of two levels; None from a level of zero.
+
+    Negative levels count by their magnitude.
+    """
+    change = 100.0 * ((after - before) / abs(before)) if before else math.nan
+    return change if math.isfinite(change) else None
+
+
 def stddev(values: Sequence[float]) -> float:
     """Return the sample standard deviation (n - 1) of at least two values."""
     total, unit = squares(values)

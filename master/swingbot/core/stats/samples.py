@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.comparison_row import Side
 from swingbot.core.stats.modes import fisher_p
-from swingbot.core.stats.moments import mean, pooled, squares, stddev
+from swingbot.core.stats.moments import change_pct, mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
@@ -154,7 +154,7 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
     runs = _harmonic([b.runs for side in drawn.sides for b in side])
     scale = scale_for(means[0], means[1], rule, runs)
     wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
-    slow_path = _slow_path(wild_runs, drawn, scale)
+    slow_path = _slow_path(wild_runs, drawn)
     if slow_path is not None:
         wild_runs, rule = [], replace(rule, robust=False)
     one = median if wild_runs else mean
@@ -178,10 +178,8 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
         for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
     )
     outside = [*((g >= len(drawn.sides[0])) for g, _ in wild_runs), *(s for s, _ in wild_units)]
-    plain = [mean([scale.of(v) for v in side]) for side in means]
-    robust = [scale.of(side.mean) for side in sides if side.mean is not None]
     return Levels(
-        aside=(plain[1] - plain[0]) - (robust[1] - robust[0]) if len(set(outside)) == 1 else 0.0,
+        aside=_aside(means, sides, scale) if len(set(outside)) == 1 else 0.0,
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
         runs=None if wild_runs or wild_units else _of_runs(drawn, scale, runs),
@@ -213,7 +211,7 @@ def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, in
     return _wild_on_both_counts(groups, len(drawn.sides[0]), rule, scale)
 
 
-def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits, scale: Scale) -> str | None:
+def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> str | None:
     """Describe outlying runs that lie on one side beyond chance; None if they do not.
 
     They belong to that kernel, so that they count. Runs of a boot are not independent: chance must
@@ -242,8 +240,8 @@ def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits, scale: Sc
     ]
     if not (usual[0] and usual[1]):
         return None
-    apart = scale.pct(scale.of(median(far)) - scale.of(median(usual[more])), median(usual[more]))
-    rest = scale.pct(scale.of(mean(usual[1])) - scale.of(mean(usual[0])), mean(usual[0]))
+    apart = change_pct(median(usual[more]), median(far))
+    rest = change_pct(mean(usual[0]), mean(usual[1]))
     names = ("base", "head")
     return (
         f"{found[more]} of {sizes[more]} runs of {names[more]} are"
@@ -252,6 +250,13 @@ def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits, scale: Sc
         f" {sizes[more] / found[more]:.0f} takes, which counts"
         + ("" if rest is None else f"; the other runs change by {rest:+.2g} %")
     )
+
+
+def _aside(means: Sequence[Sequence[float]], sides: Sequence[Side], scale: Scale) -> float:
+    """Return by how much plain means of boots change more than the levels of the sides."""
+    robust = [[side.mean] for side in sides if side.mean is not None]
+    base, head, base_level, head_level = map(mean, _mapped([*means, *robust], scale))
+    return (head - base) - (head_level - base_level)
 
 
 def _wild_on_both_counts(
@@ -280,7 +285,7 @@ def _wild_on_both_counts(
 def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]]:
     """Map runs to the scale of effects.
 
-    Uses shares of the overall level if a run cannot be mapped (a run of 0 among others).
+    Uses shares of the overall level if a value cannot be mapped (a run of 0 among others).
     """
     try:
         return [[scale.of(v) for v in group] for group in groups]
