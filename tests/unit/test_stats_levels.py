@@ -64,6 +64,35 @@ def test_the_robust_level_is_the_one_that_is_printed_and_gives_the_percentage() 
     )
 
 
+@pytest.mark.parametrize("wild_boot", [9.0, 0.0, -95.0])
+def test_a_wild_boot_that_outweighs_the_others_leaves_no_direction(wild_boot: float) -> None:
+    row = judged(STEADY, f"110;111;109;110.5;109.5;110.2;109.8;{wild_boot}")
+    assert row.verdict == "unclear"
+    assert row.interval_pct is not None
+    assert row.interval_pct[0] < 0.0 < row.interval_pct[1]
+    assert "only one side has outliers, and with them the change is -" in (row.reason or "")
+
+
+def test_a_wild_boot_that_outweighs_nothing_leaves_the_direction() -> None:
+    row = judged(STEADY, "110;111;109;110.5;109.5;110.2;109.8;95")
+    assert row.verdict == "better"
+    assert row.level is not None
+    assert row.interval_pct is not None
+    assert row.interval_pct[0] > 0.0
+
+
+def test_no_change_above_counts_the_outliers_of_one_side() -> None:
+    head = slow_runs(2, 0.0)
+    head[3] = replace(head[3], values=(*head[3].values[:9], 60.0))
+    row = compare(slow_runs(1, 0.0), head, replace(HIGHER, min_effect_pct=2.0))
+    assert row.verdict == "same"
+    assert row.level == "mean of boot medians"
+    assert row.margin_pct is not None
+    without = compare(slow_runs(1, 0.0), slow_runs(2, 0.0), HIGHER).margin_pct
+    assert without is not None
+    assert row.margin_pct > without + 0.3, "1 run in 100 takes 40 % off"
+
+
 def test_wild_runs_make_boots_count_by_their_medians() -> None:
     base = "100,101,99,100;100,99,101,100;101,100,99,100"
     row = judged(base, "97,98,96,97;97,97,98,20;96,97,98,97")

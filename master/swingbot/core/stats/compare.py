@@ -201,6 +201,7 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
         spread.half(rule.interval_alpha) + rounding,
     )
     # Outliers that only one side has may belong to its kernel, and be twice as many.
+    aside, with_them = abs(measured.aside), d + measured.aside
     low, high = (
         d - shown + min(2.0 * measured.aside, 0.0),
         d + shown + max(2.0 * measured.aside, 0.0),
@@ -212,7 +213,7 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
         df=spread.governing.df,
         p=_finite(spread.p(math.copysign(max(abs(d) - rounding, 0.0), d))),
         layout=_layout(spread.governing, rule),
-        margin_pct=_finite(scale.margin(abs(d) + half)),
+        margin_pct=_finite(scale.margin(abs(d) + half + aside)),
         points=Points(change=_points(row), interval=_interval(100.0 * low, 100.0 * high))
         if rule.points
         else None,
@@ -224,27 +225,25 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
             else None,
         ),
     )
-    if abs(d) > half and abs(d) >= least:
+    against = 2.0 * aside if d * measured.aside < 0.0 else 0.0
+    directed = abs(d) > half and abs(d) >= least
+    if directed and abs(d) > half + against:
         row = replace(row, verdict=_direction(d, rule))
         return row if pairs or rule.unimodal else _unless_modes(row, measured, rule, spread, d)
-    aside = abs(measured.aside)
-    if abs(d) + half <= least < abs(d) + half + aside:
+    if directed or abs(d) + half <= least < abs(d) + half + aside:
+        pct = None if rule.points else scale.pct(with_them, base)
+        change = math.copysign(scale.margin(abs(with_them)), with_them) if pct is None else pct
         return replace(
             row,
             reason=_join(
                 row.reason,
-                f"only one side has them, and with them the change is"
-                f" {_amount(scale.margin(abs(d + measured.aside)), rule, '.2g')}",
+                "only one side has outliers, and with them the change is"
+                f" {_amount(change, rule, '+.2g')}",
             ),
         )
     if abs(d) + half <= least:
-        return replace(
-            row,
-            verdict="same",
-            reason=_join(
-                row.reason, f"no change above {_margin(scale.margin(abs(d) + half), rule)}"
-            ),
-        )
+        above = _margin(scale.margin(abs(d) + half + aside), rule)
+        return replace(row, verdict="same", reason=_join(row.reason, f"no change above {above}"))
     target = (abs(d) if abs(d) >= least else least - abs(d)) - rounding
     more = _more_boots(row, target, spread, rule, pairs, measured.trimmed)
     if more is not None and not pairs and not rule.unimodal:
