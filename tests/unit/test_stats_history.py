@@ -97,3 +97,24 @@ def test_a_step_of_rounded_values_is_found() -> None:
 
 def test_levels_that_repeat_exactly_are_not_spread() -> None:
     assert [level.mean for level in look([50.0] * 20 + [51.0] * 20).levels] == [50.0, 51.0]
+
+
+def test_levels_of_rounded_noise_are_the_means_of_the_values() -> None:
+    values = np.round(np.random.default_rng(7).normal(50.0, 0.5, 80))
+    (level,) = look(values.tolist()).levels
+    assert level.mean == pytest.approx(values.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("zeros_first", [True, False])
+def test_zeros_beside_counts_are_exact(zeros_first: bool) -> None:
+    steps = 0
+    for seed in range(30):
+        counts = np.random.default_rng(seed).integers(3, 10, 20)
+        values = np.concatenate([np.zeros(20), counts] if zeros_first else [counts, np.zeros(20)])
+        found = look(values.tolist())
+        assert found.spread is None
+        beside = [change for change in found.changes if change.first <= 20 <= change.last]
+        for change in beside:
+            assert (change.before if zeros_first else change.after) == pytest.approx(0.0, abs=1e-9)
+        steps += len(beside)
+    assert steps >= 15

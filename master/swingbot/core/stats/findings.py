@@ -161,8 +161,7 @@ def look(
     """
     if not values:
         raise ValueError("a history needs at least one value")
-    values = unrounded(values)
-    scale = _Scale.of(values)
+    scale = _Scale.of(unrounded(values))
     scaled, found = scale.array, find_modes(scale.array)
     edges = found.edges if found is not None else [0, len(values)]
     if found is not None:  # steps are changes of the level within the modes
@@ -430,9 +429,12 @@ def _about_levels(values: Array, cuts: Sequence[int], scale: _Scale, creep: Cree
 def _beside_zeros(
     spread: SpreadChange | None, values: Array, cuts: Sequence[int]
 ) -> SpreadChange | None:
-    """Leave out a spread that changes at a step from or to a level of nothing but 0."""
+    """Leave out a spread that changes at a step from or to a level of nothing but 0, whose place
+    is known to two points.
+    """
     near = [at for at in cuts if spread is not None and abs(at - spread.at) <= 2]
-    return None if any(not part.any() for at in near for part in np.split(values, [at])) else spread
+    zeros = any(not part.any() for at in near for part in (values[: at - 2], values[at + 2 :]))
+    return None if zeros else spread
 
 
 def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from swingbot.core.stats.moments import squares
+from swingbot.core.thresholds import STEP_P
 
 # Odds at which distinct values have a common divisor by chance: about g^-(m - 1) for m values
 _ODDS: Final = 1e5
@@ -65,7 +66,8 @@ def unrounded(values: Sequence[float]) -> Sequence[float]:
     """Spread noise that repeats over the step in which it was printed, by fixed random numbers.
 
     What was rounded is one of these values: neither levels nor noise are better known. Levels that
-    repeat exactly, one after another, are returned as they are.
+    repeat exactly, one after another, are returned as they are, and so are zeros in a longer row
+    than chance explains: nothing happened there.
     """
     levels, changes = sorted(set(values)), sum(a != b for a, b in itertools.pairwise(values))
     if len(levels) < 2 or 2 * len(levels) > len(values):
@@ -77,8 +79,17 @@ def unrounded(values: Sequence[float]) -> Sequence[float]:
     if changes < _AS_BY_CHANCE * by_chance or step < _OF_GAP * min(gaps):
         return values
     dither = np.random.default_rng(0).uniform(-0.5, 0.5, len(values))
-    spread = np.asarray(values) + step * dither
+    spread = np.asarray(values) + np.where(_nothing(values), 0.0, step * dither)
     return [float(v) for v in spread] if min(values) <= 0.0 or spread.min() > 0.0 else values
+
+
+def _nothing(values: Sequence[float]) -> list[bool]:
+    """Return which values are in a row of zeros that is longer than chance explains."""
+    share, marked = values.count(0.0) / len(values), []
+    for zero, row in itertools.groupby(values, lambda value: value == 0.0):
+        n = len(list(row))
+        marked += [zero and len(values) * share**n < STEP_P] * n
+    return marked
 
 
 def _even(gaps: Sequence[float]) -> bool:
