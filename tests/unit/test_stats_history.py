@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from swingbot.core.stats.findings import look
+from swingbot.core.stats.findings_text import tell
 from swingbot.core.stats.history import Array, baseline, neighbours_alike, robust_sd, sd_between
 
 
@@ -118,3 +119,11 @@ def test_zeros_beside_counts_are_exact(zeros_first: bool) -> None:
             assert (change.before if zeros_first else change.after) == pytest.approx(0.0, abs=1e-9)
         steps += len(beside)
     assert steps >= 15
+
+
+def test_percentages_of_a_history_have_no_exponent() -> None:
+    values = [float(n % 3 == 0) for n in range(60)]
+    first = tell(look(values), [str(n) for n in range(60)])[0]
+    noise = first.split("noise ")[1].split(" %")[0]
+    assert float(noise) > 100.0
+    assert "e" not in noise

@@ -435,6 +435,11 @@ def test_the_interval_of_a_count_covers_the_true_ratio() -> None:
     assert covered >= 368, "95 % of 400 less three standard errors"
 
 
+def test_what_rounding_may_change_has_no_exponent() -> None:
+    reason = judged("1;1;1;1", "2;2;2;2").reason or ""
+    assert "their rounding alone may change the result by 110 %" in reason
+
+
 def test_shares_are_compared_in_points() -> None:
     rule = rule_for("share", "lower", 1.0)
     row = judged("0.5;0.52;0.48", "0.9;0.91;0.89", rule)

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -220,7 +220,7 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
         reason=_join(
             row.reason,
             f"the values come in steps of {step:.6g}, and their rounding alone may change the"
-            f" result by {_amount(scale.margin(rounding), rule, '.2g')}"
+            f" result by {_about(scale.margin(rounding), rule)}"
             if rounding >= _ROUNDING_SHARE * shown
             else None,
         ),
@@ -238,7 +238,7 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
             reason=_join(
                 row.reason,
                 "only one side has outliers, and with them the change is"
-                f" {_amount(change, rule, '+.2g')}",
+                f" {_about(change, rule, '+')}",
             ),
         )
     if abs(d) + half <= least:
@@ -397,7 +397,7 @@ def _drift(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[str | None, 
         return None, None
     far = max((drift(s) for s in long_enough), key=abs)
     units = "pairs" if drawn.pairs else "boots"
-    amount = _amount(math.copysign(scale.margin(abs(far)), far), rule, "+.2g")
+    amount = _about(math.copysign(scale.margin(abs(far)), far), rule, "+")
     said = f"the {units} drift by {amount} in the order they ran"
     noted = f"{said}: 1 in {1 / p:.0f} by chance" if p < note_p else None
     if p >= rule.trend_alpha or abs(far) < scale.threshold(rule.min_effect_pct):
@@ -427,7 +427,7 @@ def _run_drift(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[str | No
     )
     least = measured.scale.threshold(rule.min_effect_pct)
     said = [
-        _amount(math.copysign(measured.scale.margin(abs(far)), far), rule, "+.2g")
+        _about(math.copysign(measured.scale.margin(abs(far)), far), rule, "+")
         for far in (base, head)
     ]
     if abs(base - head) >= least and drifts_differ_p(*sides) < rule.trend_alpha:
@@ -496,8 +496,12 @@ def _margin(pct: float, rule: Rule) -> str:
     return _amount(min(rounded_up(pct), rule.min_effect_pct), rule)
 
 
-def _amount(value: float, rule: Rule, form: str = "g") -> str:
-    return f"{value:{form}} {'points' if rule.points else '%'}"
+def _amount(value: float, rule: Rule) -> str:
+    return f"{value:g} {'points' if rule.points else '%'}"
+
+
+def _about(value: float, rule: Rule, sign: Literal["", "+"] = "") -> str:
+    return f"{two_digits(value, sign)} {'points' if rule.points else '%'}"
 
 
 def _join(note: str | None, reason: str | None) -> str | None:

@@ -17,7 +17,7 @@ from swingbot.core.stats.findings import (
 from swingbot.core.stats.history_modes import FEWEST
 from swingbot.core.stats.steps import MOST_ALIKE
 from swingbot.core.stats.tip_spreads import SpreadChange
-from swingbot.core.text.numbers import count
+from swingbot.core.text.numbers import count, two_digits
 
 Labels = Sequence[str] | Mapping[int, str]
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
@@ -26,7 +26,8 @@ _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 def tell(findings: Findings, x: Labels) -> list[str]:
     """Describe findings for a person; `x` labels at least the points that the text mentions."""
     lines = [
-        f"{count(findings.points, 'point')}, noise {findings.noise_pct:.2g} % about the level"
+        f"{count(findings.points, 'point')}, noise {two_digits(findings.noise_pct)} %"
+        " about the level"
         + (f", autocorrelation {findings.alike:.2f}" if findings.alike >= 0.2 else "")
     ]
     lines += [_mode_change(change, x) for change in findings.mode_changes]
@@ -46,8 +47,8 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         lines.append(f"creep: {step_size(findings.creep)}{ends}, p = {findings.creep.p:.1g}")
     if findings.spread is not None:
         lines.append(
-            f"spread: {findings.spread.times:.2g} times as large from {x[findings.spread.at]} on,"
-            f" p = {findings.spread.p:.1g}"
+            f"spread: {two_digits(findings.spread.times)} times as large"
+            f" from {x[findings.spread.at]} on, p = {findings.spread.p:.1g}"
         )
     if findings.boots_spread is not None:
         lines.append(_boots_spread(findings, findings.boots_spread, x))
@@ -150,7 +151,7 @@ def _boots_spread(findings: Findings, spread: SpreadChange, x: Labels) -> str:
         change.first <= spread.at <= change.last for change in findings.changes
     )
     return (
-        f"spread between boots: {spread.times:.2g} times as large from {x[spread.at]} on"
+        f"spread between boots: {two_digits(spread.times)} times as large from {x[spread.at]} on"
         + ("" if moved else ", level unchanged")
         + f", p = {spread.p:.1g}"
     )

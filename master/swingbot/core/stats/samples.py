@@ -12,6 +12,7 @@ from swingbot.core.stats.moments import change_pct, mean, pooled, squares, stdde
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
+from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import FEWEST_WITH_WILD, SLOW_PATH_P, WILD_OWN_P
 from swingbot_jobs import limits
 
@@ -248,7 +249,7 @@ def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> str | 
         f" {'far off' if apart is None else f'about {apart:+.0f} % off'} the others, and"
         f" {found[1 - more]} of {sizes[1 - more]} of {names[1 - more]}: a path that 1 run in"
         f" {sizes[more] / found[more]:.0f} takes, which counts"
-        + ("" if rest is None else f"; the other runs change by {rest:+.2g} %")
+        + ("" if rest is None else f"; the other runs change by {two_digits(rest, '+')} %")
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 _LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed with an exponent
 
@@ -77,9 +77,12 @@ def rounded_up(pct: float) -> float:
     return float(f"{math.ceil(pct / step - 1e-9) * step:.2g}")
 
 
-def two_digits(value: float) -> str:
-    """Format with two significant digits: 0.57, 12, 380; an exponent only from 1e6 on."""
-    return f"{float(f'{value:.2g}'):g}"
+def two_digits(value: float, sign: Literal["", "+"] = "") -> str:
+    """Format with two significant digits: 0.57, 12, 380; an exponent only from 1e6 on.
+
+    With `+`, positive numbers have their sign too.
+    """
+    return f"{float(f'{value:.2g}'):{sign}g}"
 
 
 def times_the_spread(ratio: float) -> str:
