@@ -23,14 +23,16 @@ def encode(key: Sequence[str | float | bool]) -> str:
 
 
 def decode(cursor: str, like: Sequence[type]) -> list[str | float | bool]:
-    """Return the sort key. Raises ValueError if it has not the types of `like`."""
+    """Return the sort key. Raises ValueError if it does not have the types of `like`."""
     try:
         if len(cursor) > CURSOR_CHARACTERS:
             raise ValueError
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         key = json.loads(text)
-        if [type(value) for value in key] != [*like] or any("\0" in str(value) for value in key):
+        if type(key) is not list or [type(value) for value in key] != [*like]:
+            raise ValueError
+        if any(b"\0" in str(value).encode() for value in key):  # a lone surrogate has no encoding
             raise ValueError
     except (ValueError, TypeError, binascii.Error, RecursionError):
         raise ValueError(f"{cursor[:60]!r} is no value of `next`") from None
-    return list(key)
+    return key
