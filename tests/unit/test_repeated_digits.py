@@ -32,6 +32,8 @@ def test_a_stale_result_is_said() -> None:
     [
         [[(25.0,)] * 6, [(25.0,)] * 6],  # whole nanoseconds
         [[(1.25,)] * 6, [(1.25,)] * 5 + [(1.37,)]],  # a coarse clock, and one slow boot
+        [[(300.0, 301.0)] * 4, [(300.0, 301.0)] * 4],  # whole numbers, and a slower first run
+        [[(300.0, 301.0, 300.0)] * 2, [(300.0, 301.0, 300.0)] * 2],
         [[(0.0,)] * 6, [(0.0,)] * 5 + [(12.0,)]],  # events that are rare
         [[(100.01,)] * 4, [(90.12,)] * 4],  # a program that repeats, and a change
         [[(100.01,), (100.02,), (100.01,)], [(100.01,), (100.02,), (100.03,)]],

@@ -39,7 +39,7 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
         if count >= _FEWEST_OF_EACH and images > 1 and alone:
             stale[boot] = count
     times = sum(stale.values())
-    units = {boot: math.prod(abs(value) / unit for value in set(boot)) for boot in stale}
+    units = {boot: _units(boot, unit) for boot in stale}
     same = max(units, key=lambda boot: units[boot], default=())
     if 2 * times <= len(boots) or units[same] < _UNITS:
         return None
@@ -61,6 +61,12 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
         f"{times} of {len(boots)} boots gave exactly {given}, whichever kernel ran: a stale"
         " result or a testbox that is stuck? No absence of a change follows from them"
     )
+
+
+def _units(boot: Sequence[float], unit: float) -> float:
+    """Return how many results are as likely: of a level, times distances from it of other runs."""
+    first, *others = dict.fromkeys(boot)
+    return abs(first) / unit * math.prod(abs(value - first) / unit for value in others)
 
 
 def _mean(values: Sequence[float]) -> float:
