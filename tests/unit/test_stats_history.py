@@ -127,3 +127,11 @@ def test_percentages_of_a_history_have_no_exponent() -> None:
     noise = first.split("noise ")[1].split(" %")[0]
     assert float(noise) > 100.0
     assert "e" not in noise
+
+
+@pytest.mark.parametrize("unit", [1.0, 5.0])
+def test_a_level_without_noise_is_one_in_any_unit(unit: float) -> None:
+    noisy = np.random.default_rng(1).normal(1.5, 0.1, 20)
+    found = look((unit * np.concatenate([np.ones(20), noisy])).tolist())
+    assert found.spread is not None
+    assert found.spread.at == 20

@@ -192,7 +192,7 @@ def look(
         alike=noise.alike,
         candidate=_change(candidate, scale, anchor) if candidate is not None else None,
         creep=creep,
-        spread=_beside_zeros(loud or _spread(residuals, noise), scaled, cuts),
+        spread=_beside_zeros(loud or _spread(residuals, noise), values, cuts),
         boots_spread=_boots_spread(spreads),
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
         mode_changes=_mode_changes(values, found) if found is not None else (),
@@ -427,13 +427,13 @@ def _about_levels(values: Array, cuts: Sequence[int], scale: _Scale, creep: Cree
 
 
 def _beside_zeros(
-    spread: SpreadChange | None, values: Array, cuts: Sequence[int]
+    spread: SpreadChange | None, values: Sequence[float], cuts: Sequence[int]
 ) -> SpreadChange | None:
     """Leave out a spread that changes at a step from or to a level of nothing but 0, whose place
     is known to two points.
     """
     near = [at for at in cuts if spread is not None and abs(at - spread.at) <= 2]
-    zeros = any(not part.any() for at in near for part in (values[: at - 2], values[at + 2 :]))
+    zeros = any(not any(part) for at in near for part in (values[: at - 2], values[at + 2 :]))
     return None if zeros else spread
 
 
