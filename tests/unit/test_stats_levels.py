@@ -435,6 +435,21 @@ def test_the_interval_of_a_count_covers_the_true_ratio() -> None:
     assert covered >= 368, "95 % of 400 less three standard errors"
 
 
+def test_medians_of_whole_numbers_hide_a_change() -> None:
+    def side(rng: np.random.Generator, level: float) -> list[BootRuns]:
+        runs = np.round(rng.normal(level, 0.2, (8, 9)))
+        runs[::4, 0] = 40.0  # wild
+        return [BootRuns(k=k, values=tuple(map(float, boot))) for k, boot in enumerate(runs)]
+
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        row = compare(side(rng, 20.0), side(rng, 20.45), HIGHER)
+        assert "boot medians" in (row.level or "")
+        assert row.verdict != "same"
+        assert row.interval_pct is not None
+        assert row.interval_pct[0] < 2.25 < row.interval_pct[1]
+
+
 def test_what_rounding_may_change_has_no_exponent() -> None:
     reason = judged("1;1;1;1", "2;2;2;2").reason or ""
     assert "their rounding alone may change the result by 110 %" in reason

@@ -9,7 +9,6 @@ by their difference. Formulas: docs/statistics.md, "Comparing two kernels".
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -157,17 +156,24 @@ def _unjudged(base: Side, head: Side, rule: Rule) -> ComparisonRow:
 def _rounding(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[float, float]:
     """Return (what rounding may add to the effect, on the scale; the step of the values).
 
-    Counts are not rounded.
+    Counts are not rounded. Outliers that a level leaves out do not make up for rounding, and the
+    runs of a boot do not if it counts by their median.
     """
     if rule.form == "root" or not rule.rounding:
         return 0.0, 0.0
-    runs = [[v for boot in side for v in boot.values] for side in drawn.sides]
-    step = max(printed_step(itertools.chain(*runs)), *map(tied_step, measured.units))
+    runs = (v for side in drawn.sides for boot in side for v in boot.values)
+    step = max(printed_step(runs), *map(tied_step, measured.units))
     total = 0.0
-    for values, level in zip(runs, measured.at, strict=True):
-        bias = rounding_bias(values, step)
+    for side, units, kept, level in zip(
+        (drawn.base, drawn.head), measured.units, measured.kept, measured.at, strict=True
+    ):
+        values = (
+            [units[i] for i in kept]
+            if measured.medians
+            else [v for i in kept for boot in side[i] for v in boot.values]
+        )
         size = abs(level) or 1.0
-        total += measured.scale.stretch(size) * bias / size
+        total += measured.scale.stretch(size) * rounding_bias(values, step) / size
     return total, step
 
 
