@@ -65,16 +65,17 @@ def test_the_robust_level_is_the_one_that_is_printed_and_gives_the_percentage() 
 
 
 @pytest.mark.parametrize("wild_boot", [9.0, 0.0, -95.0])
-def test_a_wild_boot_that_outweighs_the_others_leaves_no_direction(wild_boot: float) -> None:
-    row = judged(STEADY, f"110;111;109;110.5;109.5;110.2;109.8;{wild_boot}")
+def test_wild_boots_that_outweigh_the_others_leave_no_direction(wild_boot: float) -> None:
+    row = judged(STEADY, f"110;111;109;110.5;109.5;110.2;109.8;110.1;{wild_boot};{wild_boot}")
     assert row.verdict == "unclear"
     assert row.interval_pct is not None
     assert row.interval_pct[0] < 0.0 < row.interval_pct[1]
     assert "only one side has outliers, and with them the change is -" in (row.reason or "")
 
 
-def test_a_wild_boot_that_outweighs_nothing_leaves_the_direction() -> None:
-    row = judged(STEADY, "110;111;109;110.5;109.5;110.2;109.8;95")
+@pytest.mark.parametrize("wild_boots", ["9", "95", "95;95"])
+def test_one_wild_boot_or_some_that_outweigh_nothing_leave_the_direction(wild_boots: str) -> None:
+    row = judged(STEADY, f"110;111;109;110.5;109.5;110.2;109.8;110.1;109.9;110;{wild_boots}")
     assert row.verdict == "better"
     assert row.level is not None
     assert row.interval_pct is not None

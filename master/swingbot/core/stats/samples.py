@@ -178,9 +178,11 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
         _side(boots, [one(b.values) for b in boots], mean([side[i] for i in keep]))
         for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
     )
-    outside = [*((g >= len(drawn.sides[0])) for g, _ in wild_runs), *(s for s, _ in wild_units)]
+    # One boot far off was disturbed; a run, or two boots, may belong to the kernel.
+    outside = {int(g >= len(drawn.sides[0])) for g, _ in wild_runs} | {s for s, _ in wild_units}
+    lone = len(outside) == 1 and bool(wild_runs or len(wild_units) > 1)
     return Levels(
-        aside=_aside(means, sides, scale) if len(set(outside)) == 1 else 0.0,
+        aside=_aside(means, sides, scale) if lone else 0.0,
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
         runs=None if wild_runs or wild_units else _of_runs(drawn, scale, runs),
