@@ -66,8 +66,11 @@ def _flood(target: Target, path: str) -> Iterator[list[int]]:
 
     def crowd() -> None:
         while not end.is_set():
-            answer = httpx.get(target.url + path, timeout=120, trust_env=False)
-            statuses.append(answer.status_code)
+            try:
+                answer = httpx.get(target.url + path, timeout=120, trust_env=False)
+                statuses.append(answer.status_code)
+            except httpx.HTTPError:
+                statuses.append(0)
 
     threads = [threading.Thread(target=crowd) for _ in range(AT_ONCE)]
     for thread in threads:

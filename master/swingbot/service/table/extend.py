@@ -21,6 +21,7 @@ from swingbot.service.table.detectable_effects import PlannedTable, detectable_e
 from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.kernels import NamedKernel, kernels_named
+from swingbot.service.table.plan import admit
 from swingbot_jobs.contract.kconfig import Kconfigs
 
 
@@ -64,7 +65,7 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     with lab.tools.git.quarantine() as git, lab.transaction("extend") as tx:
         planned = _planned(git, lab.catalogue, tx, request)
         number = table_with(tx.comparisons, request.id).id
-        git.admit()
+        admit(git)
         tx.comparisons.reopen(number, planned.boots, planned.added)
         return planned
 

@@ -138,7 +138,7 @@ class PreparedTable:
                 id = ids.of_table(existing.kind, existing.id)
                 return Requested(id=id, number=existing.id, new=False)
             foresee_builds(git, tx.builds, variants)
-            _admit(git)
+            admit(git)
             number = tx.comparisons.add(new)
             return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
 
@@ -208,7 +208,8 @@ def _plan(
     )
 
 
-def _admit(git: QuarantinedGit) -> None:
+def admit(git: QuarantinedGit) -> None:
+    """Let the commits of a request join the mirror. Raises RequestError."""
     try:
         git.admit()
     except (GitError, OSError) as error:

@@ -1,9 +1,8 @@
 """Threads of pages, kits and planning, shared among clients by processor time.
 
 A client has one thread of each pool at a time; further calls of it wait. All pools charge the same
-budget. A thread that becomes free goes to the
-client that has used the least processor time lately, so that a crowd of one client at a dear page
-delays only itself.
+budget. A thread that becomes free goes to the client that has used the least processor time lately,
+so that a crowd of one client at a dear page delays only itself.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from starlette.routing import BaseRoute, Route, request_response
 
 from swingbot.core.access.rates import Buckets, client_key
 
-# Each may hold two connections to the database: the pool has more.
+# Each may hold two connections to the database; those that find none in the pool wait for one.
 PAGE_THREADS: Final = 8
 
 T = TypeVar("T")
