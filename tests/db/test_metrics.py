@@ -298,7 +298,7 @@ def test_at_the_limit_there_is_room() -> None:
 
 
 def test_requests_and_refusals_are_counted(db_url: str, tmp_path: Path) -> None:
-    with served(db_url, tmp_path / "site", filled=False, SWINGBOT_WEB_RATE="0.3") as site:
+    with served(db_url, tmp_path / "site", filled=False, SWINGBOT_WEB_RATE="0.06") as site:
         answers = [site.client.get("/none").status_code for _ in range(30)]
         other = httpx.HTTPTransport(local_address="127.0.0.2")  # a client that has not asked yet
         with httpx.Client(transport=other) as client:
