@@ -20,8 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swingbot.adapters import git as adapters_git
-from swingbot.adapters import limits
+from swingbot.adapters import git_limits, limits
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.quarantine import quarantine
 from swingbot.core.patchset.model import SeriesPatch
@@ -321,9 +320,9 @@ def test_git_stops_at_each_of_its_limits(
         ("memory_bytes", 8 << 20, "needs more than 8 MiB of memory"),
         ("file_bytes", 1 << 20, "writes more than 1 MiB"),
     ):
-        within = replace(adapters_git._PATCHING, **{limit: most})
+        within = replace(git_limits.PATCHING, **{limit: most})
         with monkeypatch.context() as patched:
-            patched.setattr(adapters_git, "_PATCHING", within)
+            patched.setattr(git_limits, "PATCHING", within)
             with pytest.raises(GitError, match=reason):
                 mirror.apply_series(commits[0], [large])
     assert files(mirror) == before

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters import limits, process
+from swingbot.adapters import git_limits, limits, process
 from swingbot.adapters.git_series import apply_series, check_touched
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
@@ -68,14 +68,6 @@ _CAREFUL: Final = (
     "http.lowSpeedTime=60",
     "-c",
     "core.hooksPath=/dev/null",
-)
-
-_LIMITS: Final = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES)
-_PATCHING: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
-)
-_WRITING_A_PATCH: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES
 )
 
 # Lines that git prints after the actual reason.
@@ -441,7 +433,7 @@ class Mirror:
             self._git(
                 *("format-patch", *options, "--output-directory", scratch, "-1", commit, "--"),
                 timeout=limits.PATCH_SECONDS,
-                within=_WRITING_A_PATCH,
+                within=git_limits.WRITING_A_PATCH,
             )
             file = next(Path(scratch).iterdir(), None)
             patch = b"" if file is None else file.read_bytes()
@@ -622,7 +614,7 @@ class Mirror:
         stdin: bytes = b"",
         timeout: float = 600,
         protocol: str = "",
-        within: ProcessLimits = _LIMITS,
+        within: ProcessLimits = git_limits.GIT,
         into: Sequence[str] = (),
     ) -> str:
         done = self._run(
@@ -650,7 +642,7 @@ class Mirror:
         stdin: bytes = b"",
         timeout: float = 600,
         protocol: str = "",
-        within: ProcessLimits = _LIMITS,
+        within: ProcessLimits = git_limits.GIT,
         into: Sequence[str] = (),
     ) -> process.Completed:
         """Run git in the mirror.
@@ -715,9 +707,11 @@ class QuarantinedMirror(Mirror):
             *arguments: str, env: dict[str, str] | None = None, stdin: bytes = b""
         ) -> process.Completed:
             left = max(0.1, end - time.monotonic())
-            return self._run(*arguments, env=env, stdin=stdin, timeout=left, within=_PATCHING)
+            return self._run(
+                *arguments, env=env, stdin=stdin, timeout=left, within=git_limits.PATCHING
+            )
 
-        commits = apply_series(run, _PATCHING, base, patches)
+        commits = apply_series(run, git_limits.PATCHING, base, patches)
         if commits:
             self.keep(commits[-1])
         return commits

@@ -16,13 +16,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from swingbot.adapters import limits, process
+from swingbot.adapters import git_limits, limits, process
 from swingbot.adapters.mail_reader import TOGETHER, mail_reader, spooled
 from swingbot.core.mail.message import PostedMail
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
-from swingbot_jobs.process_limits import ProcessLimits
 
 
 def find_posted(
@@ -139,6 +138,6 @@ def _git(git_dir: Path, deadline: float, *arguments: str) -> bytes:
         ["git", "--git-dir", str(git_dir), *arguments],
         timeout=max(0.1, deadline - time.monotonic()),
         cwd=Path("/"),
-        within=ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES),
+        within=git_limits.GIT,
     )
     return ended.raw if ended.rc == 0 else b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import IO, Any, Final
@@ -23,19 +23,16 @@ Head = Mapping[str, str]
 """Subject, from, to, cc, date, message-id and in-reply-to of a mail; empty if missing."""
 
 
-@contextmanager
-def mail_reader(answer_bytes: int = 3 * SERIES_BYTES) -> Iterator[ReaderProcess]:
-    """A child for what the block asks; `adapters.mail_child` lists the questions."""
-    reader = ReaderProcess(
-        "mail_child",
-        memory_bytes=limits.MAIL_READER_BYTES,
-        seconds=limits.MAIL_READER_SECONDS,
-        answer_bytes=answer_bytes,
+def mail_reader(answer_bytes: int = 3 * SERIES_BYTES) -> closing[ReaderProcess]:
+    """A child for what a block asks; `adapters.mail_child` lists the questions."""
+    return closing(
+        ReaderProcess(
+            "mail_child",
+            memory_bytes=limits.MAIL_READER_BYTES,
+            seconds=limits.MAIL_READER_SECONDS,
+            answer_bytes=answer_bytes,
+        )
     )
-    try:
-        yield reader
-    finally:
-        reader.close()
 
 
 def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
@@ -43,7 +40,7 @@ def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
     reading it exceeds a limit.
     """
     try:
-        answer = _asked({"read": "series", "name": name, "stack": stack}, [data])
+        answer = _asked({"read": "series", "name": name, "stack": stack}, data)
     except Unreadable as error:
         raise SeriesError(f"{name}: {error}") from None
     if "wrong" in answer:
@@ -89,12 +86,12 @@ def read_heads(mails: Iterable[bytes]) -> list[Head]:
 
 def read_mail(data: bytes) -> tuple[Head, str]:
     """Return the headers of a mail and its first text. Raises Unreadable."""
-    answer = _asked({"read": "mail"}, [data])
+    answer = _asked({"read": "mail"}, data)
     return answer["head"], answer["text"]
 
 
-def _asked(request: Mapping[str, Any], data: Iterable[bytes]) -> dict[str, Any]:
-    with mail_reader() as reader, spooled(data) as file:
+def _asked(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    with mail_reader() as reader, spooled([data]) as file:
         return reader.ask(request, file)
 
 

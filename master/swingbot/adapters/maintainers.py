@@ -15,17 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from swingbot.adapters import limits, process
+from swingbot.adapters import git_limits, limits, process
 from swingbot.core.mail.recipients import (
     BadMaintainers,
     MaintainerEntry,
     NoMaintainers,
     read_maintainers,
 )
-from swingbot_jobs.process_limits import ProcessLimits
 
 _SETTING_UP_SECONDS: Final = 60.0  # more, for the walls
-_GIT: Final = ProcessLimits(memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES)
 _PROCESSES: Final = 32
 _SCRIPT: Final = "scripts/get_maintainer.pl"
 _WANTED: Final = (
@@ -157,7 +155,9 @@ def _take_out(mirror: Path, commit: str, base: str, place: Path, seconds: float)
 def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | None:
     """Return the output of git; None if it fails, or if the output exceeds the limit."""
     argv = ["git", "--git-dir", str(mirror), *arguments]
-    ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place), within=_GIT)
+    ended = process.run(
+        argv, timeout=seconds, cwd=place, env=_environment(place), within=git_limits.WRITING_A_PATCH
+    )
     return ended.raw.decode("utf-8", "surrogateescape") if ended.rc == 0 else None
 
 

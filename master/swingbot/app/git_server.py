@@ -8,15 +8,12 @@ import shutil
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from swingbot.adapters.limits import FETCHING_BYTES
+from swingbot.adapters.git_limits import WHOLE_HISTORY
 from swingbot.app import limits, process
 from swingbot.app.settings import Settings, SettingsError
-from swingbot_jobs.process_limits import ProcessLimits
 
 # Build workers fetch commits by id; the mirror may be owned by another user.
 _CONFIG: Final = {"uploadpack.allowAnySHA1InWant": "true", "safe.directory": "*"}
-# Of the daemon and of the upload-pack and pack-objects of each client; its log may be one file.
-_LIMITS: Final = ProcessLimits(memory_bytes=FETCHING_BYTES, file_bytes=1 << 40)
 
 
 def argv(settings: Settings) -> list[str]:
@@ -45,7 +42,8 @@ def argv(settings: Settings) -> list[str]:
             str(mirror),
         ),
     ]
-    return _LIMITS.around(daemon, math.inf)
+    # also those of the upload-pack and pack-objects that it starts for each client
+    return WHOLE_HISTORY.around(daemon, math.inf)
 
 
 def environment(inherited: dict[str, str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from swingbot.adapters import artifacts, limits, maildir, private_file, process
+from swingbot.adapters import artifacts, git_limits, maildir, private_file, process
 from swingbot.adapters.zstd_file import ZstdWriter
 from swingbot.app.keep.progress import CopyProgress, amount
 from swingbot.app.keep.verify import MANIFEST, SUMS, sums
@@ -34,11 +34,9 @@ from swingbot.core.keep.manifest import FORMAT, DumpedTable, Manifest
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Connection, Engine, snapshot
 from swingbot_jobs import codec
-from swingbot_jobs.process_limits import ProcessLimits
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
-_GIT: Final = ProcessLimits(memory_bytes=limits.FETCHING_BYTES, file_bytes=1 << 40)
 _ODD: Final = re.compile(r"^[^A-Za-z0-9_]|[^A-Za-z0-9_.,:=+-]")
 
 
@@ -181,7 +179,7 @@ def fetch_all(source: Path, target: Path) -> int:
 
 
 def _git(*arguments: str) -> str:
-    done = process.run(["git", *arguments], timeout=_GIT_SECONDS, within=_GIT)
+    done = process.run(["git", *arguments], timeout=_GIT_SECONDS, within=git_limits.WHOLE_HISTORY)
     if done.rc != 0:
         verb = arguments[2] if arguments[0] == "-C" else arguments[0]
         raise KeepError(f"git {verb}: {(done.err.strip().splitlines() or ['failed'])[-1]}")

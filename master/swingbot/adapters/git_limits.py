@@ -1,0 +1,18 @@
+"""What git may take: where it reads or writes what a stranger sent, and with whole repositories."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.adapters import limits
+from swingbot_jobs.process_limits import ProcessLimits
+
+GIT: Final = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_FILE_BYTES)
+PATCHING: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
+)
+WRITING_A_PATCH: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES
+)
+# A pack, or the log of a daemon, may be one file.
+WHOLE_HISTORY: Final = ProcessLimits(memory_bytes=limits.FETCHING_BYTES, file_bytes=1 << 40)
