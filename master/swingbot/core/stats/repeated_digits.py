@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
+from swingbot.core.stats.moments import mean
 from swingbot.core.stats.rounding import last_digit
 
 FEWEST: Final = 6  # boots that print the same
@@ -34,7 +35,7 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
     unit = min(last_digit(value) for boot in boots for value in boot)
     stale: dict[tuple[float, ...], int] = {}
     for boot, count in Counter(boots).most_common():
-        alone = all(abs(_mean(boot) - _mean(other)) >= _APART * unit for other in stale)
+        alone = all(abs(mean(boot) - mean(other)) >= _APART * unit for other in stale)
         images = sum(boot in kernel for kernel in kernels)
         if count >= _FEWEST_OF_EACH and images > 1 and alone:
             stale[boot] = count
@@ -49,7 +50,7 @@ def repeated_digits(kernels: Sequence[Sequence[tuple[float, ...]]], *, paired: b
     apart = any(
         boot
         and boot not in stale
-        and abs(_mean(boot) - _mean(same)) >= _APART * unit
+        and abs(mean(boot) - mean(same)) >= _APART * unit
         and not _ticks(same, boot)
         for kernel in within
         for boot in kernel
@@ -67,10 +68,6 @@ def _units(boot: Sequence[float], unit: float) -> float:
     """Return how many results are as likely: of a level, times distances from it of other runs."""
     first, *others = dict.fromkeys(boot)
     return abs(first) / unit * math.prod(abs(value - first) / unit for value in others)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _ticks(same: Sequence[float], boot: Sequence[float]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from swingbot.core.model.comparison_row import Side
@@ -220,38 +220,53 @@ def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> str | 
     They belong to that kernel, so that they count. Runs of a boot are not independent: chance must
     explain neither the runs nor the boots that have one (Fisher's exact test).
     """
-    sides, first = drawn.sides, len(drawn.sides[0])
-    runs = [[(g, i) for g, i in wild_runs if (g < first) == (side == 0)] for side in (0, 1)]
-    boots = [len({g for g, _ in side}) for side in runs]
-    sizes = [sum(len(boot.values) for boot in side) for side in sides]
-    found = list(map(len, runs))
-    if max(fisher_p(found, sizes), fisher_p(boots, list(map(len, sides)))) >= SLOW_PATH_P:
+    base, head = (
+        _runs_of_side(name, boots, {(g - first, i) for g, i in wild_runs})
+        for name, boots, first in zip(
+            ("base", "head"), drawn.sides, (0, len(drawn.sides[0])), strict=True
+        )
+    )
+    of_runs = fisher_p([len(base.wild), len(head.wild)], [base.runs, head.runs])
+    of_boots = fisher_p([base.with_wild, head.with_wild], list(map(len, drawn.sides)))
+    if max(of_runs, of_boots) >= SLOW_PATH_P or not (base.usual and head.usual):
         return None
-    more = 0 if found[0] * sizes[1] > found[1] * sizes[0] else 1
-    values = [(g, boot.values) for g, boot in enumerate((*sides[0], *sides[1]))]
-    off = {*runs[0], *runs[1]}
-    far = [values[g][1][i] for g, i in runs[more]]
-    usual = [
-        [
-            v
-            for g, vs in values
-            if (g < first) == (side == 0)
-            for i, v in enumerate(vs)
-            if (g, i) not in off
-        ]
-        for side in (0, 1)
-    ]
-    if not (usual[0] and usual[1]):
-        return None
-    apart = change_pct(median(usual[more]), median(far))
-    rest = change_pct(mean(usual[0]), mean(usual[1]))
-    names = ("base", "head")
+    less, more = sorted((base, head), key=lambda side: len(side.wild) / side.runs)
+    apart = change_pct(median(more.usual), median(more.wild))
+    rest = change_pct(mean(base.usual), mean(head.usual))
     return (
-        f"{found[more]} of {sizes[more]} runs of {names[more]} are"
+        f"{len(more.wild)} of {more.runs} runs of {more.name} are"
         f" {'far off' if apart is None else f'about {apart:+.0f} % off'} the others, and"
-        f" {found[1 - more]} of {sizes[1 - more]} of {names[1 - more]}: a path that 1 run in"
-        f" {sizes[more] / found[more]:.0f} takes, which counts"
+        f" {len(less.wild)} of {less.runs} of {less.name}: a path that 1 run in"
+        f" {more.runs / len(more.wild):.0f} takes, which counts"
         + ("" if rest is None else f"; the other runs change by {two_digits(rest, '+')} %")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _SideRuns:
+    """Outlying and other runs of one side, and how many of its boots have outlying ones."""
+
+    name: str
+    wild: list[float]
+    usual: list[float]
+    with_wild: int
+
+    @property
+    def runs(self) -> int:
+        return len(self.wild) + len(self.usual)
+
+
+def _runs_of_side(
+    name: str, boots: Sequence[BootRuns], wild_runs: Collection[tuple[int, int]]
+) -> _SideRuns:
+    """`wild_runs` are (boot, run), also of boots that the side does not have."""
+    values = {(g, i): v for g, boot in enumerate(boots) for i, v in enumerate(boot.values)}
+    wild = values.keys() & wild_runs
+    return _SideRuns(
+        name,
+        [values[run] for run in sorted(wild)],
+        [v for run, v in values.items() if run not in wild],
+        len({g for g, _ in wild}),
     )
 
 

@@ -91,8 +91,10 @@ def find_steps(values: Array) -> list[LevelStep]:
     """
     quiet = _without_wild(values)
     cuts = _split(quiet)
-    while wild := [at for at in cuts if _is_wild(values, quiet, cuts, at)]:
-        cuts.remove(wild[0])
+    while (
+        wild := next((at for at in cuts if _is_wild(values, quiet, cuts, at)), None)
+    ) is not None:
+        cuts.remove(wild)
     noise = noise_about(quiet, cuts)
     edges = [0, *cuts, len(values)]
     return [_step(values, quiet, (edges[n], edges[n + 2]), at, noise) for n, at in enumerate(cuts)]
@@ -188,8 +190,8 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
 
 
 def _is_wild(values: Array, quiet: Array, cuts: Sequence[int], at: int) -> bool:
-    """Whether wild points make a cut: most of the step is clipped ones, or they come in such a row
-    by chance.
+    """Whether wild points make a cut: most of the step is clipped points, or chance puts as many
+    in a row.
     """
     noise, edges = noise_about(quiet, cuts), [0, *cuts, len(values)]
     n = edges.index(at, 1)
