@@ -87,7 +87,7 @@ CREATE TEMPORARY TABLE forgotten_row ON COMMIT DROP AS
   WHERE EXISTS (SELECT FROM run n WHERE n.boot = x.id AND n.unit_job = r.unit_job)
 """
 _NO_SIDE: Final = json.dumps({"boots": 0, "runs": 0, "mean": None, "stddev": None})
-_KEY: Final = "(comparison, testbox, unit_job, metric, against, arm)"
+_KEY: Final = "comparison, testbox, unit_job, metric, against, arm"
 # What refers to a row goes before it. The trigger of `sample` removes the means.
 _REMOVE: Final = f"""
 UPDATE observation n SET boot = NULL, "values" = '{{}}', skip = 'removed' FROM forgotten_boot x
@@ -114,7 +114,7 @@ UPDATE comparison_row SET verdict = 'invalid', change_pct = NULL,
   detail = detail - 'points' - 'spread_ratio' || jsonb_build_object('verdict', 'invalid',
     'reason', CAST(:note AS text), 'change_pct', NULL, 'interval_pct', NULL, 'p', NULL,
     'more_boots', NULL, 'base', CAST(:none AS jsonb), 'head', CAST(:none AS jsonb))
-  WHERE {_KEY} IN (SELECT comparison, testbox, unit_job, metric, against, arm FROM forgotten_row);
+  WHERE ({_KEY}) IN (SELECT {_KEY} FROM forgotten_row);
 UPDATE swing s SET state = 'refuted' FROM forgotten_row f WHERE s.state IN ('suspected', 'open')
   AND (s.comparison, s.testbox, s.unit_job, s.metric)
     = (f.comparison, f.testbox, f.unit_job, f.metric);
@@ -220,10 +220,7 @@ def remove(conn: sa.Connection, plan: Removal, who: str, why: str) -> list[str]:
     kind, number = ids.read(plan.id)
     note = f"{plan.id} was removed by {who}" + (f": {why}" if why else "")
     key = conn.execute(sa.text(_FOUND[kind]), {"number": number}).one().build_key
-    numbers = {"incident": list[int](), "report": list[int]()}
-    for id in plan.shown_on:
-        of, shown = ids.read(id)
-        numbers.get(of, []).append(shown)
+    shown = [ids.read(id) for id in plan.shown_on]
     _all(
         conn,
         _REMOVE,
@@ -234,8 +231,8 @@ def remove(conn: sa.Connection, plan: Removal, who: str, why: str) -> list[str]:
             "none": _NO_SIDE,
             "who": who,
             "id": plan.id,
-            "incidents": numbers["incident"],
-            "reports": numbers["report"],
+            "incidents": [number for of, number in shown if of == "incident"],
+            "reports": [number for of, number in shown if of == "report"],
             "audit": f"{note}; " + ", ".join(f"{n} {name}" for name, n in plan.counts.items()),
         },
     )

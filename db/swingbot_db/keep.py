@@ -26,12 +26,10 @@ WITH asker AS (
     WHERE comparison IS NOT NULL
   UNION ALL SELECT NULL, bisection, 'incident i' || incident FROM incident_bisection
   UNION ALL SELECT NULL, bisection, 'incident i' || incident FROM sighting
-  UNION ALL SELECT s.comparison, NULL, 'incident i' || ib.incident FROM swing s
-    JOIN bisection_family b ON b.root = s.bisection JOIN incident_bisection ib
-    ON ib.bisection = b.id
-  UNION ALL SELECT s.proof, NULL, 'incident i' || ib.incident FROM swing s
-    JOIN bisection_family b ON b.root = s.bisection JOIN incident_bisection ib
-    ON ib.bisection = b.id WHERE s.proof IS NOT NULL
+  UNION ALL SELECT c.id, NULL, 'incident i' || ib.incident FROM swing s
+    JOIN bisection_family b ON b.root = s.bisection
+    JOIN incident_bisection ib ON ib.bisection = b.id
+    CROSS JOIN LATERAL (VALUES (s.comparison), (s.proof)) c (id) WHERE c.id IS NOT NULL
 ), held_order AS MATERIALIZED (
   SELECT id AS order_id, 'o' || id || ' is open' AS why FROM orders
     WHERE state IN ('waiting', 'ready', 'running')

@@ -9,11 +9,11 @@ from typing import Final
 
 # --- Visitors of Grafana: their sessions end ---
 
-# Bytes of memory of all sessions; that of a panel has about 10 MB.
+# Bytes of memory of all sessions; a panel's session uses about 10 MB.
 READER_BYTES: Final = 256 << 20
 # Share of the notification queue; a full one stops the service.
 QUEUE_SHARE: Final = 0.01
-# Reads of notifications in a row; then a listener begins anew.
+# Reads of notifications in a row; after these, the listener starts over.
 NOTIFICATIONS: Final = 1000
 
 # --- Questions of pages: the rest is left out, and the page says so ---

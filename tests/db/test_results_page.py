@@ -13,7 +13,7 @@ from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from statistics import fmean
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
@@ -35,7 +35,7 @@ from swingbot_jobs import codec
 from tests import builders as make
 from tests.database import fresh
 from tests.fakes.mail import brain_environment
-from tests.fakes.pages import writing_routes
+from tests.fakes.pages import no_artifact, writing_routes
 from tests.postgres import Server
 from tests.releases import (
     CULPRIT,
@@ -99,15 +99,11 @@ def site(pg: Server, filled: Filled) -> Iterator[Site]:
             *MetricPages(source, renderer, lambda: filled.lab).routes(),
             *writing_routes(filled.settings, engine),
         ]
-        app = make_app(filled.settings, engine, read, _no_artifact, routes)
+        app = make_app(filled.settings, engine, read, no_artifact, routes)
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         with connection as conn, TestClient(app, base_url=filled.settings.web_url) as client:
             yield Site(client, conn, filled.made)
         engine.dispose()
-
-
-def _no_artifact(sha256: str) -> BinaryIO:
-    raise FileNotFoundError(sha256)
 
 
 def compare(*kernels: str, form: str = "", **more: str) -> str:

@@ -40,7 +40,7 @@ def _no_lab() -> Lab:
     raise AssertionError("who is not signed in as a submitter needs no lab")
 
 
-def _no_artifact(sha256: str) -> BinaryIO:
+def no_artifact(sha256: str) -> BinaryIO:
     raise FileNotFoundError(sha256)
 
 
@@ -74,8 +74,8 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         ).routes(),
         *tables.routes(
             engine,
-            partial(printed, open_artifact=_no_artifact),
-            partial(csv_pieces, open_artifact=_no_artifact),
+            partial(printed, open_artifact=no_artifact),
+            partial(csv_pieces, open_artifact=no_artifact),
             FORMS,
         ),
         *ModerationPages(

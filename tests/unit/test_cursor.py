@@ -19,5 +19,5 @@ def test_a_sort_key_comes_back() -> None:
 )
 def test_nothing_else_is_a_cursor(text: str) -> None:
     given = base64.urlsafe_b64encode(text.encode()).decode()
-    with pytest.raises(ValueError, match="is no value of `next`"):
+    with pytest.raises(ValueError, match="is not a value of `next`"):
         cursor.decode(given, (str,))

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from swingbot.core.access.rates import Rate
+from swingbot.core.access.rates import UNLIMITED, Rate
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
 from swingbot.service.access import revoke_token
@@ -68,7 +68,7 @@ class Site:
         return int(self.client.post("/change", data=fields).status_code)
 
 
-def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
+def a_site(*, secure: bool = False, rate: Rate = UNLIMITED) -> Site:
     clock, changes = Clock(), list[str]()
     store = MemoryStore()
     for token, who, role in (

@@ -105,7 +105,8 @@ SELECT r.id, r.state, r.reason, o.error FROM report r LEFT JOIN outbox o ON o.re
 WHERE r.state IN ('held', 'unknown') OR (r.state IN ('queued', 'sending') AND o.error IS NOT NULL)
 ORDER BY r.id DESC LIMIT 10
 """
-# Of the service's parts; a backup may take an hour. Strings of a statement are other people's text.
+# Of the service's parts; a backup may take an hour. String literals are hidden: they may contain
+# users' data.
 _LONG_TRANSACTIONS = """
 SELECT application_name AS part, extract(epoch FROM clock_timestamp() - xact_start)::float
   AS seconds, state = 'active' AS active, wait_event_type = 'Lock' AS locked,

@@ -185,8 +185,8 @@ def table(
 
     `metrics` limits the rows. `queue`: the lab's, if the caller has loaded it. `after`: the rows in
     pieces, the one that follows this cursor ('': the first); None: all.
-    Raises NotFound, which names the right address if the letter is wrong; ValueError for a string
-    that is no cursor.
+    Raises NotFound, which names the right address if the letter is wrong; BadCursor for a string
+    that is not a cursor.
     """
     row = _found(conn, id)
     of = row["id"]

@@ -114,14 +114,12 @@ class Runs(Rows):
         assert kernel is not None
         testbox, trusted = kernel.testbox, kernel.trusted
         keys = sorted(measured)  # two writers cannot deadlock
-        known = {
-            (row.unit_job, row.metric)
-            for row in self._known(testbox, keys)
-            if row.trusted or not trusted
-        }
+        rows = self._known(testbox, keys)
+        known = {(row.unit_job, row.metric) for row in rows if row.trusted or not trusted}
         if new := [key for key in keys if key not in known]:
             self.execute(_NEW_NUMBERS, testbox=testbox, trusted=trusted, **_columns(new))
-        return {(row.unit_job, row.metric): row.id for row in self._known(testbox, keys)}
+            rows = self._known(testbox, keys)
+        return {(row.unit_job, row.metric): row.id for row in rows}
 
     def _known(self, testbox: str, keys: Sequence[MetricKey]) -> Sequence[sa.Row[Any]]:
         return self.select(_NUMBERS, testbox=testbox, **_columns(keys))

@@ -248,7 +248,7 @@ def _refuse(text: str) -> float:
 def _sane(name: str, value: float) -> bool:
     if len(name) > 1000:
         raise ParseError(f"LKP's stats.json has a name of {len(name)} characters: {name[:60]!r}...")
-    if not abs(value) < limits.SAMPLE_VALUE:  # NaN is not
+    if not abs(value) < limits.SAMPLE_VALUE:  # also NaN
         raise ParseError(
             f"LKP's stats.json gives {name[:60]!r} with a value that is not a number below"
             f" {limits.SAMPLE_VALUE:g}"

@@ -53,7 +53,7 @@ _HALF: Final = re.compile(
     r"(?!100)\d{1,2}[.,]\d\d\b"
 )
 
-# Units of what a sensor shows, which is no count of the interval.
+# Units of sensor readings, which are not counts over the interval.
 _GAUGES: Final = frozenset({"'C", "\u00b0C", "rpm", "V", "A", "W", "%"})
 
 Sums = dict[str, float]
@@ -254,10 +254,8 @@ def _separated(time: float, fields: list[str]) -> _Line | None:
         socket, fields = fields[0], fields[2:]  # --per-socket: the socket and how many CPUs it has
     while fields[2].count("/") == 1 and len(fields) > 3:  # commas between the slashes of an event
         fields = [*fields[:2], ",".join(fields[2:4]), *fields[4:]]
-    value, unit, event = fields[:3]
-    rate = (fields[6], fields[5]) if len(fields) > 6 else None
-    line = _line(time, value, unit, event, rate, socket, fields[4] if len(fields) > 4 else "")
-    return _of_all(line, fields[3] if len(fields) > 3 else "")
+    value, unit, event, behind, running, own, own_unit = [*fields, "", "", "", ""][:7]
+    return _of_all(_line(time, value, unit, event, (own_unit, own), socket, running), behind)
 
 
 def _aligned(time: float, text: str) -> _Line | None:

@@ -215,7 +215,9 @@ def _is_event(event: str, separator: str) -> bool:
     name, _, rest = event.partition(":")
     if separator == ":" and rest and _PLAIN.fullmatch(name) and not _MODIFIED.fullmatch(rest):
         return False
-    return not (separator == "@" in event) and _EVENT.fullmatch(event) is not None
+    if separator == "@" and "@" in event:
+        return False
+    return _EVENT.fullmatch(event) is not None
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -415,7 +417,7 @@ def _number(text: str, event: str) -> float:
         value = float(text.replace(",", "."))
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or abs(value) >= limits.SAMPLE_VALUE:
+    if not abs(value) < limits.SAMPLE_VALUE:  # also NaN
         raise ParseError(
             f"perf stat gives {text[:40]!r} for {event[:100]!r}, which is not a number below"
             f" {limits.SAMPLE_VALUE:g}"

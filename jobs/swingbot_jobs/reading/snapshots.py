@@ -98,7 +98,7 @@ def grown_on_all_cpus(snapshots: Sequence[Snapshot]) -> dict[str, float]:
         raise ParseError("the CPUs of the table changed during the run")
     values = grown(snapshots)
     by_cpu = filter(_CPU_KEY.match, snapshots[0])
-    fell = {key.partition(".")[2] for key in by_cpu if len(snapshots) > 1 and key not in values}
+    fell = {key.partition(".")[2] for key in by_cpu if key not in values}
     return chosen(values, lambda key: not _CPU_KEY.match(key) and key not in fell)
 
 

@@ -396,8 +396,8 @@ class Mirror:
     def patch(self, commit: str) -> bytes:
         """Return `commit` as a mail for `git am`.
 
-        Raises GitError with the reason if a commit has no patch. A patch that is too large is so
-        for ever, which is remembered.
+        Raises GitError with the reason if a commit has no patch. That a patch is too large
+        is remembered.
         """
 
         def ask() -> bytes | TooMuchWork:

@@ -202,7 +202,7 @@ class Reproductions:
 
     def kept(self, kit: Kit) -> Path:
         """Path of the kit's tarball, cached or built now. Raises OSError, ArtifactError."""
-        folder = self._settings.state / "reproductions"
+        folder = self._settings.reproductions
         target = folder / f"{kit.id}-{_digest(members(kit))}.tar.gz"
         with self._one_at_a_time:
             if not target.is_file():

@@ -617,6 +617,10 @@ class Settings:
         return self.state / "maildir"
 
     @property
+    def reproductions(self) -> Path:
+        return self.state / "reproductions"
+
+    @property
     def mail_key(self) -> Path:
         file = self.mail.key_file
         return Path(file).expanduser() if file else self.state / "mail.key"

@@ -8,7 +8,7 @@ from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
 from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
-from swingbot.service.ports.access import Access, NewToken
+from swingbot.service.ports.access import Access, AccessAct, NewToken
 
 # Strangers can cause refused sign-ins, so their log entries expire.
 REFUSAL_DAYS: Final = 30
@@ -36,21 +36,26 @@ def revoke_token(access: Access, number: int, by: str) -> str:
 
 def sign_in(access: Access, person: Person, session: str, seconds: int, where: str) -> None:
     access.begin_session(person, session, seconds, SESSIONS)
-    access.note("sign in", person.who, person.token, f"from {where}")
-    access.keep_latest("sign in", person.token, ACCESS_EVENTS)
+    _log(access, "sign in", person.who, person.token, f"from {where}")
 
 
 def sign_out(access: Access, session: str) -> None:
     person = access.end_session(session)
     if person is not None:
-        access.note("sign out", person.who, person.token)
-        access.keep_latest("sign out", person.token, ACCESS_EVENTS)
+        _log(access, "sign out", person.who, person.token)
 
 
 def refuse_sign_in(access: Access, where: str) -> None:
     access.forget_refusals(REFUSAL_DAYS)
-    access.note("refused", "somebody", detail=f"from {where}")
-    access.keep_latest("refused", None, ACCESS_EVENTS)
+    _log(access, "refused", "somebody", detail=f"from {where}")
+
+
+def _log(
+    access: Access, act: AccessAct, who: str, token: int | None = None, detail: str | None = None
+) -> None:
+    """Add an entry to the log, and delete the oldest of its kind."""
+    access.note(act, who, token, detail)
+    access.keep_latest(act, token, ACCESS_EVENTS)
 
 
 def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:

@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from swingbot.core.model.cursor import BadCursor
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
@@ -126,6 +127,7 @@ def make_app(
     handlers = {
         NotFound: _failure(renderer, HTTPStatus.NOT_FOUND),
         BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
+        BadCursor: _failure(renderer, HTTPStatus.BAD_REQUEST),
         DatabaseAway: _failure(
             renderer,
             HTTPStatus.SERVICE_UNAVAILABLE,

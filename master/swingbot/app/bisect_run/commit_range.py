@@ -40,8 +40,10 @@ class CommitRange:
 
     def elsewhere(self, sha: str) -> bool:
         """Return whether a commit, with what it merges, touches none of the paths."""
+        if not self.relevant:
+            return False
         added = self.brought(self.shas.index(sha)) if sha in self.shas else {sha}
-        return bool(self.relevant) and self.relevant.isdisjoint(added)
+        return self.relevant.isdisjoint(added)
 
     def between(self, good: int, bad: int) -> CommitRange:
         """Return the part of the chain whose ends are these two."""
@@ -59,10 +61,7 @@ class CommitRange:
             idx = int(match[1])
             return f"commit {self.shas[idx][:12]}" if idx < len(self.shas) else match[0]
 
-        text = re.sub(r"\bcommit (\d{1,9})\b", named, reason)
-        return text.replace("the good and the bad kernel", "the good and the bad commit").replace(
-            "kernel", "commit"
-        )
+        return re.sub(r"\bcommit (\d{1,9})\b", named, reason).replace("kernel", "commit")
 
     def parent(self, idx: int) -> str:
         return self.shas[idx - 1]

@@ -117,8 +117,9 @@ def _not_searched(result: RangeResult, named: Sequence[str]) -> list[str]:
     notes = []
     for sha in named:
         chain = next((chain for chain in chains if sha in chain.shas[1:]), None)
-        brought = len(chain.brought(chain.shas.index(sha))) - 1 if chain else 0
-        if brought and sha not in searched:
+        if chain is None or sha in searched or len(chain.commits[sha].parents) < 2:
+            continue
+        if brought := len(chain.brought(chain.shas.index(sha))) - 1:
             notes.append(
                 f"{sha[:12]} is a merge of {count(brought, 'commit')}, where the change may be"
             )

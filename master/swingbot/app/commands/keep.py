@@ -192,13 +192,15 @@ def _class_row(kind: str, total: ClassTotal) -> tuple[str, ...]:
 
 @click.command("forget")
 @click.argument("id_", metavar="ID")
-@click.option("--yes", is_flag=True, help="Remove it; without, only show what would go.")
+@click.option(
+    "--yes", is_flag=True, help="Remove it. Without this option, only show what would be removed."
+)
 @click.option(
     "--force",
     is_flag=True,
     help="Also remove what a report, an incident or several requests count; they will say so.",
 )
-@click.option("--reason", default="", help="Why; shown wherever it was counted.")
+@click.option("--reason", default="", help="Reason, shown wherever the data was used.")
 @with_session_json
 def forget_(
     session: CommandContext, id_: str, yes: bool, force: bool, reason: str, json_: bool

@@ -49,7 +49,7 @@ def forget(
         note = f"{id} was removed by {who}"
         freed = sum(store.prune(sha256, note) for sha256 in files if store.has(sha256))
         for kept in plan.shown_on:
-            for kit in (settings.state / "reproductions").glob(f"{kept}-*.tar.gz"):
+            for kit in settings.reproductions.glob(f"{kept}-*.tar.gz"):
                 kit.unlink(missing_ok=True)
         objects = Mirror(settings.mirror).forget(plan.commit) if plan.commit else 0
     return Forgotten(plan=plan, freed=freed, objects=objects)

@@ -157,7 +157,7 @@ def _archive(store: ArtifactDirectory, sha256: str) -> str | None:
 
 def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionDecision]:
     """Decisions about tarballs of kits, which are rebuilt on demand."""
-    for path in (settings.state / "reproductions").glob("*.tar.gz"):
+    for path in settings.reproductions.glob("*.tar.gz"):
         stat = path.stat()
         modified = datetime.fromtimestamp(stat.st_mtime, UTC)
         file = StoredFile(key=str(path), size=stat.st_size, modified=modified)

@@ -16,6 +16,10 @@ from swingbot.core.limits import CURSOR_CHARACTERS, PIECE_ROWS
 PIECE: Final = PIECE_ROWS
 
 
+class BadCursor(ValueError):
+    """A string is not a cursor."""
+
+
 def encode(key: Sequence[str | float | bool]) -> str:
     """Return the cursor of a row with this sort key, of characters that an address may have."""
     text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
@@ -23,7 +27,7 @@ def encode(key: Sequence[str | float | bool]) -> str:
 
 
 def decode(cursor: str, like: Sequence[type]) -> list[str | float | bool]:
-    """Return the sort key. Raises ValueError if it does not have the types of `like`."""
+    """Return the sort key. Raises BadCursor if it does not have the types of `like`."""
     try:
         if len(cursor) > CURSOR_CHARACTERS:
             raise ValueError
@@ -34,5 +38,5 @@ def decode(cursor: str, like: Sequence[type]) -> list[str | float | bool]:
         if any(b"\0" in str(value).encode() for value in key):  # a lone surrogate has no encoding
             raise ValueError
     except (ValueError, TypeError, binascii.Error, RecursionError):
-        raise ValueError(f"{cursor[:60]!r} is no value of `next`") from None
+        raise BadCursor(f"{cursor[:60]!r} is not a value of `next`") from None
     return key

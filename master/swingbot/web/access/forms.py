@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.rates import Buckets, Rate
+from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
 from .. import limits
@@ -69,12 +69,12 @@ class Forms:
         secret: bytes,
         renderer: Renderer,
         sessions: Sessions,
-        rate: Rate | None = None,
+        rate: Rate = UNLIMITED,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`rate` limits how often one token may write."""
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
-        self._writes = Buckets(rate) if rate else None
+        self._writes = Buckets(rate)
 
     def field(self, request: Request) -> Markup:
         """The hidden field that each form needs: `{{ form_field }}` in a template."""
@@ -107,9 +107,7 @@ class Forms:
         if refused is not None:
             raise HTTPException(403, refused)
         assert person is not None
-        wait = (
-            self._writes.take(str(person.token), self._now()) if self._writes is not None else 0.0
-        )
+        wait = self._writes.take(str(person.token), self._now())
         if wait > 0:
             raise HTTPException(
                 429,

@@ -28,9 +28,11 @@ from .session import client_of
 Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 
 
-def rate_of(per_minute: int) -> Rate | None:
-    """The setting web.write_rate as a token bucket; None for no limit."""
-    return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
+def rate_of(per_minute: int) -> Rate:
+    """The setting web.write_rate as a token bucket."""
+    if not per_minute:
+        return UNLIMITED
+    return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4))
 
 
 def budget_of(seconds_per_minute: float) -> Rate:

@@ -1,8 +1,8 @@
 """Threads of pages, kits and planning, shared among clients by processor time.
 
 A client has one thread of each pool at a time; further calls of it wait. All pools charge the same
-budget. A thread that becomes free goes to the client that has used the least processor time lately,
-so that a crowd of one client at a dear page delays only itself.
+budget. A thread that becomes free goes to the client that used the least processor time recently,
+so many requests of one client for an expensive page delay only that client.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class FairThreads:
         self._start()
 
     def _start(self) -> None:
-        """Begin as many turns as there are free threads, those of the thriftiest clients first."""
+        """Start a turn on each free thread, for the clients with the least processor time first."""
         while self._free and (ready := [w for w in self._waiting if w not in self._running]):
             whose = min(ready, key=self._debt)
             turns = self._waiting[whose]

@@ -89,11 +89,8 @@ class TablePages:
         read = self._source.read
         with self._source.reading() as conn:
             if is_json(request):
-                try:
-                    after = request.query_params.get("after", "")
-                    return JSONResponse(self._document(conn, id, after=after))
-                except ValueError as error:
-                    raise HTTPException(400, f"{error}") from error
+                after = request.query_params.get("after", "")
+                return JSONResponse(self._document(conn, id, after=after))
             metrics = read.metrics_of_table(conn, id)
             one = _one_metric(request, metrics)
             headlines = (
@@ -289,11 +286,11 @@ def _same_image(document: Table) -> list[list[str]]:
     return [own for own in names.values() if len(own) > 1]
 
 
-def _others(word: str, id: str, metrics: Sequence[Row], after: Sequence[Any] | None) -> Row:
+def _others(word: str, id: str, metrics: Sequence[Row], after: list[Any] | None) -> Row:
     """Metrics with a page of their own: benchmark metrics, then counters by size of change."""
     others = [row for row in metrics if not row["headline"] and not row["alias_of"]]
     others.sort(key=_order_of_others)
-    rest = [row for row in others if after is None or _order_of_others(row) > [*after]]
+    rest = [row for row in others if after is None or _order_of_others(row) > after]
     shown = rest[: cursor.PIECE]
     return {
         "count": len(others),
@@ -308,13 +305,10 @@ def _order_of_others(row: Row) -> list[Any]:
     return [bool(row["counter"]), change, row["metric"], row["unit_job"]]
 
 
-def _after(request: Request) -> Sequence[Any] | None:
-    """The cursor of the page, decoded. Raises HTTPException."""
-    try:
-        after = request.query_params.get("after")
-        return cursor.decode(after, (bool, float, str, str)) if after else None
-    except ValueError as error:
-        raise HTTPException(400, f"{error}") from error
+def _after(request: Request) -> list[Any] | None:
+    """The cursor of the page, decoded. Raises BadCursor."""
+    after = request.query_params.get("after")
+    return cursor.decode(after, (bool, float, str, str)) if after else None
 
 
 def _metric_page(word: str, id: str, row: Mapping[str, Any]) -> str:
