@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 from swingbot.adapters.git import Mirror
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports import GitError
+from tests.attack.hostile_repository import git
 from tests.attack.target import Result, Target
 
 NAME: Final = "copied-files"
@@ -83,16 +83,9 @@ def _repository(path: Path) -> tuple[str, str]:
         f"commit refs/heads/main\nmark :2\n{who}M 100644 :1 big\n"
         f"commit refs/heads/main\nmark :3\n{who}from :2\n{copies}"
     )
-    _git(path, "init", "--quiet", "--bare")
-    _git(path, "fast-import", "--quiet", stdin=stream)
-    return _git(path, "rev-parse", "main~1"), _git(path, "rev-parse", "main")
-
-
-def _git(path: Path, *words: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        ["git", "-C", str(path), *words], check=True, capture_output=True, text=True, input=stdin
-    )
-    return done.stdout.strip()
+    git(path, "init", "--quiet", "--bare")
+    git(path, "fast-import", "--quiet", stdin=stream)
+    return git(path, "rev-parse", "main~1"), git(path, "rev-parse", "main")
 
 
 def _left(path: Path) -> int:

@@ -107,6 +107,24 @@ def working(brain: Loop, folder: Path, real: str) -> None:
     )
 
 
+def compare_within_cut_limits(
+    brain: Loop,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    real: str,
+    cut: Callable[[pytest.MonkeyPatch], object],
+) -> None:
+    """Compare two slow kernels in a lab whose limits are cut."""
+    base = brain.base
+    made = brain.commit(FakeCommit(kind="slow"), FakeCommit(kind="slow", speed=70))
+    folder.mkdir()
+    working(brain, folder, real)
+    brain.watch(base)
+    compare(brain.lab, base, made[1], boots=1)
+    cut(monkeypatch)
+    brain.run()
+
+
 def said(brain: MemoryBrain) -> str:
     """All that is stored about the work, and all mails."""
     db = brain.store.db
@@ -134,14 +152,7 @@ def test_work_that_our_limits_end_says_nothing_about_a_kernel(
     cut: Callable[[pytest.MonkeyPatch], object],
     ended_by: str,
 ) -> None:
-    base = brain.base
-    made = brain.commit(FakeCommit(kind="slow"), FakeCommit(kind="slow", speed=70))
-    (tmp_path / "worker").mkdir()
-    working(brain, tmp_path / "worker", real)
-    brain.watch(base)
-    compare(brain.lab, base, made[1], boots=1)
-    cut(monkeypatch)
-    brain.run()
+    compare_within_cut_limits(brain, tmp_path / "worker", monkeypatch, real, cut)
     db = brain.store.db
     assert not [row for row in db.builds.values() if row.build.image_sha256 is None]
     assert {row.outcome for row in db.boots.values()} <= {"up"}

@@ -6,7 +6,6 @@ import base64
 import fcntl
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -27,6 +26,7 @@ from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports import GitError
 from tests.amount import examples
+from tests.git_shim import git_shim
 from tests.patch_series import ENVIRONMENT, Change, git, mailbox, make_repo
 
 BASE = Change(files={"mm/a.c": b"a\nb\nc\n", "dos": b"x\r\ny\r\n", "link": b""}, message="base")
@@ -333,14 +333,8 @@ def test_out_of_memory_the_host_ends_git_before_its_database(
     world: tuple[Path, list[str], Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, commits, mirror = world
-    shim, scores = tmp_path / "bin" / "git", tmp_path / "scores"
-    shim.parent.mkdir()
-    shim.write_text(
-        f"#!/bin/sh\ncat /proc/self/oom_score_adj >>'{scores}'\n"
-        f"exec '{shutil.which('git')}' \"$@\"\n"
-    )
-    shim.chmod(0o755)
-    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    scores = tmp_path / "scores"
+    git_shim(tmp_path, monkeypatch, f"cat /proc/self/oom_score_adj >>'{scores}'")
     mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x"))])
     assert set(scores.read_text().split()) == {"1000"}
 

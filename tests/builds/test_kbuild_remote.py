@@ -13,15 +13,14 @@ import pytest
 
 from swingbot_worker import InfraError, kbuild
 from swingbot_worker.order import BuildOrder
+from tests.buildbot.ports import free_ports
 from tests.builds.test_kbuild import build, make_site
 from tests.fakelinux import FakeCommit, make_fakelinux, speed_of
 
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)
     served = tmp_path / "served"
     served.mkdir()
     argv = [

@@ -15,11 +15,9 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.core.plan import queue
-from tests.brain.test_limits_cut import cut_all, working
-from tests.fakelinux import FakeCommit
+from tests.brain.test_limits_cut import compare_within_cut_limits, cut_all
 from tests.fakes.brain import Brain
 from tests.served import Served, served
-from tests.table_requests import compare
 
 VERDICT = re.compile(
     r"does(?: not|n't) (?:build|boot)|did not (?:build|boot)|panicked|\bhung\b|\boops|unbootable"
@@ -79,15 +77,8 @@ def test_nothing_that_can_be_read_says_anything_about_a_kernel(
     monkeypatch: pytest.MonkeyPatch,
     real: str,
 ) -> None:
-    base = brain.base
-    made = brain.commit(FakeCommit(kind="slow"), FakeCommit(kind="slow", speed=70))
-    (tmp_path / "worker").mkdir()
-    working(brain, tmp_path / "worker", real)
-    brain.watch(base)
-    compare(brain.lab, base, made[1], boots=1)
     monkeypatch.setattr(queue, "_BACKOFF", (0.0,))
-    cut_all(monkeypatch)
-    brain.run()
+    compare_within_cut_limits(brain, tmp_path / "worker", monkeypatch, real, cut_all)
     lost = brain.count("orders WHERE state = 'failed'")
     assert lost and brain.count("attempt") > lost, "nothing was tried again"
     assert brain.mails == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from swingbot.core.reproduce import Kit, members
 from swingbot.service import limits
 from swingbot_worker.rootfs import contents, cpio
 from tests import builders as make
+from tests.git_shim import git_shim
 from tests.kits import KitService, kit_service, unpacked
 from tests.tables import JOBS, METRICS, an_experiment
 
@@ -312,13 +311,8 @@ def a_table_of_copies(world: World, place: Path) -> None:
 
 def a_noted_git(place: Path, monkeypatch: pytest.MonkeyPatch, script: str = "") -> Path:
     """Let git note its arguments in the file that is returned, then run `script`."""
-    shim, notes = place / "bin" / "git", place / "notes"
-    shim.parent.mkdir()
-    shim.write_text(
-        f"#!/bin/sh\necho \"$*\" >>'{notes}'\n{script}\nexec '{shutil.which('git')}' \"$@\"\n"
-    )
-    shim.chmod(0o755)
-    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    notes = place / "notes"
+    git_shim(place, monkeypatch, f"echo \"$*\" >>'{notes}'\n{script}")
     return notes
 
 

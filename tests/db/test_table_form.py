@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -35,6 +33,7 @@ from swingbot.service.limits import WEB_ROWS
 from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
 from tests.fakes.brain import make_brain
+from tests.git_shim import git_shim
 
 # A boot of vm-icount with the job of the tree, computed: none was timed yet.
 BOOT_SECONDS = 58.8
@@ -465,19 +464,9 @@ def test_another_person_is_answered_while_git_works_for_the_first(
 ) -> None:
     site = serve()
     ada, bob = (site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Bob"))
-    shim, begun, end = tmp_path / "bin" / "git", tmp_path / "begun", tmp_path / "end"
-    shim.parent.mkdir()
-    shim.write_text(
-        f"""#!/bin/sh
-case " $* " in *" apply "*)
-    touch '{begun}'
-    while [ ! -e '{end}' ]; do sleep 0.1; done ;;
-esac
-exec '{shutil.which("git")}' "$@"
-"""
-    )
-    shim.chmod(0o755)
-    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    waits = f"touch '{begun}'; while [ ! -e '{end}' ]; do sleep 0.1; done"
+    git_shim(tmp_path, monkeypatch, f'case " $* " in *" apply "*) {waits} ;; esac')
     with ThreadPoolExecutor() as threads:
         try:
             first = threads.submit(site.json, ada, head="base", patch=site.patch(), boots=1)
@@ -498,17 +487,9 @@ def test_what_git_takes_for_a_plan_is_charged_to_the_client(
     site = serve(SWINGBOT_WEB_RATE="3", SWINGBOT_WEB_PROXIES="127.0.0.1")
     ada = site.web.token("Ada", Role.SUBMITTER)
     near, far = ({**ada, "x-forwarded-for": f"192.0.2.{number}"} for number in (1, 2))
-    shim = tmp_path / "bin" / "git"
-    shim.parent.mkdir()
     loop = "import time\nwhile time.process_time() < 4.0: pass"
-    shim.write_text(
-        f"""#!/bin/sh
-case " $* " in *" apply "*) '{sys.executable}' -S -c '{loop}' ;; esac
-exec '{shutil.which("git")}' "$@"
-"""
-    )
-    shim.chmod(0o755)
-    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    burns = f"'{sys.executable}' -S -c '{loop}'"
+    git_shim(tmp_path, monkeypatch, f'case " $* " in *" apply "*) {burns} ;; esac')
     assert site.json(near, patch=site.patch(), head="base", dry_run=True).status_code == 200
     late, other = (site.json(headers, dry_run=True) for headers in (near, far))
     assert (late.status_code, other.status_code) == (429, 200), late.text

@@ -294,10 +294,8 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "a Message-ID": _mail("posting", "x\nMessage-ID: <a@", **_BY_ID),
     "headers for a list": _mail("heads", "=?utf-8?q?=C3?= "),
     "a mail for a page": _mail("mail", 'x\nContent-Type: a/b;x="'),
-    "JSON of backslashes": lambda size: (
-        lambda: json_body.parse(_repeated('["', "\\\\", size) + b'"]')
-    ),
-    "JSON of lists": lambda size: lambda: json_body.parse(_repeated("[", "[[],", size)),
+    "JSON of backslashes": _json('["', "\\\\", b'"]'),
+    "JSON of lists": _json("[", "[[],"),
     "a form": _form,
     "a cursor": lambda size: lambda: cursor.decode("A" * size, (str,)),
     "a line of a message": _message("Link: https://lkml.kernel.org/r/" + "a" * 20),

@@ -7,7 +7,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -23,10 +23,16 @@ def burn(seconds: float) -> None:
         pass
 
 
-async def begun(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
+async def order_of(threads: FairThreads, *clients: str) -> list[str]:
+    """Return the order in which waiting clients get the only thread."""
+    go, order = threading.Event(), list[str]()
+    held = asyncio.create_task(threads.run("held", go.wait))
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(threads.run(client, order.append, client)) for client in clients]
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(held, *waiting)
+    return order
 
 
 def test_a_client_that_asks_once_waits_for_none_of_the_crowd() -> None:
@@ -64,27 +70,17 @@ def test_a_client_has_one_thread_whatever_it_asks() -> None:
     assert asyncio.run(play()) == 1
 
 
-def test_the_next_thread_goes_to_who_used_the_least_processor_time() -> None:
+def test_the_client_that_used_the_least_processor_time_is_next() -> None:
     async def play() -> list[str]:
         threads = FairThreads(1, Buckets(UNLIMITED), now=lambda: 0.0)
-        go, order = threading.Event(), list[str]()
         await threads.run("dear", burn, 0.05)
         await threads.run("cheap", burn, 0.0)
-        held = asyncio.create_task(threads.run("held", go.wait))
-        await asyncio.sleep(0)
-        waiting = [
-            asyncio.create_task(threads.run(client, order.append, client))
-            for client in ("dear", "cheap", "new")
-        ]
-        await asyncio.sleep(0)
-        go.set()
-        await asyncio.gather(held, *waiting)
-        return order
+        return await order_of(threads, "dear", "cheap", "new")
 
     assert asyncio.run(play()) == ["new", "cheap", "dear"]
 
 
-def test_who_gives_up_waiting_takes_no_turn() -> None:
+def test_a_client_that_stops_waiting_takes_no_turn() -> None:
     async def play() -> None:
         threads, go = FairThreads(1, Buckets(UNLIMITED)), threading.Event()
         held = asyncio.create_task(threads.run("a", go.wait))
@@ -102,7 +98,7 @@ def test_who_gives_up_waiting_takes_no_turn() -> None:
     asyncio.run(play())
 
 
-def test_who_gives_up_as_a_thread_becomes_free_is_passed_over() -> None:
+def test_a_client_that_leaves_as_a_thread_becomes_free_is_skipped() -> None:
     async def play() -> list[object]:
         threads, go = FairThreads(1, Buckets(UNLIMITED)), threading.Event()
         held = asyncio.create_task(threads.run("a", go.wait))
@@ -122,7 +118,7 @@ def test_who_gives_up_as_a_thread_becomes_free_is_passed_over() -> None:
     assert [type(error) for error in asyncio.run(play())] == [asyncio.CancelledError] * 3
 
 
-def test_pieces_are_charged_to_who_reads_them() -> None:
+def test_pieces_are_charged_to_their_reader() -> None:
     spent = Buckets(Rate(per_second=1.0, burst=0.0))
 
     async def play() -> list[int]:
@@ -139,23 +135,13 @@ def test_pieces_are_charged_to_who_reads_them() -> None:
     assert 0.03 <= spent.debt("reader", 0.0) < 0.3
 
 
-def test_pools_charge_one_budget_and_a_kit_delays_the_pages_of_who_asked_for_it() -> None:
+def test_pools_share_a_budget_and_a_kit_delays_pages_of_the_same_client() -> None:
     spent = Buckets(UNLIMITED)
 
     async def play() -> list[str]:
         kits, pages = (FairThreads(1, spent, now=lambda: 0.0) for _ in range(2))
-        go, order = threading.Event(), list[str]()
         await kits.run("dear", burn, 0.05)
-        held = asyncio.create_task(pages.run("held", go.wait))
-        await asyncio.sleep(0)
-        waiting = [
-            asyncio.create_task(pages.run(client, order.append, client))
-            for client in ("dear", "other")
-        ]
-        await asyncio.sleep(0)
-        go.set()
-        await asyncio.gather(held, *waiting)
-        return order
+        return await order_of(pages, "dear", "other")
 
     assert asyncio.run(play()) == ["other", "dear"]
 
@@ -208,7 +194,7 @@ def test_a_failed_call_is_charged_and_leaves_its_thread() -> None:
     assert spent.debt("client", 0.0) >= 0.02
 
 
-def test_who_took_more_than_its_burst_waits_until_the_rest_is_paid() -> None:
+def test_a_client_that_exceeds_its_burst_waits_until_it_has_paid() -> None:
     spent = Buckets(budget_of(60.0))  # one second a second, 60 at once
     spent.charge("client", 65.0, now=0.0)
     assert spent.wait("client", 0.0, 0.0) == 5.0

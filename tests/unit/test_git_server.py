@@ -18,6 +18,7 @@ import pytest
 from swingbot.adapters.limits import FETCHING_BYTES
 from swingbot.app.settings import GitSection, PathSection, Settings
 from swingbot_worker.kbuild import source
+from tests.buildbot.ports import free_ports
 from tests.fakelinux import FakeCommit, make_fakelinux
 
 
@@ -35,9 +36,7 @@ class Served:
     daemon: psutil.Process
 
     def __init__(self, root: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_ports(1)
         self.settings = dataclasses.replace(
             Settings(),
             paths=PathSection(state=str(root / "state")),

@@ -10,7 +10,7 @@ import pytest
 from swingbot.adapters.remembered import REMEMBERED_BYTES, Remembered
 
 
-def test_who_asks_the_same_meanwhile_waits_for_the_answer() -> None:
+def test_concurrent_callers_wait_for_one_answer() -> None:
     remembered: Remembered[str, int] = Remembered()
     asked: list[str] = []
     end = threading.Event()
