@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swingbot.adapters import git_limits, limits
-from swingbot.adapters.git import Mirror
+from swingbot.adapters.git import Mirror, TooMuchWork
 from swingbot.adapters.quarantine import quarantine
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
@@ -327,6 +327,43 @@ def test_git_stops_at_each_of_its_limits(
                 mirror.apply_series(commits[0], [large])
     assert files(mirror) == before
     assert mirror.apply_series(commits[0], [large])
+
+
+@pytest.mark.parametrize("held_up", [True, False])
+def test_only_a_patch_that_needs_too_much_processor_time_is_too_much_work_for_good(
+    world: tuple[Path, list[str], Mirror],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    held_up: bool,
+) -> None:
+    _, commits, mirror = world
+    slow = "sleep 600" if held_up else "while :; do :; done"
+    with monkeypatch.context() as patched:
+        git_shim(tmp_path, patched, f'case "$*" in *format-patch*) {slow} ;; esac')
+        seconds = 0.1 if held_up else 1.0
+        patched.setattr(limits, "PATCH_SECONDS", seconds)
+        within = replace(git_limits.WRITING_A_PATCH, seconds=seconds)
+        patched.setattr(git_limits, "WRITING_A_PATCH", within)
+        patience = 4.0 if held_up else 600.0
+        patched.setattr("swingbot.adapters.git.PATIENCE", patience)
+        why = "takes too long" if held_up else "needs too much processor time"
+        with pytest.raises(GitError, match=f"git format-patch: it {why}"):
+            mirror.patch(commits[1])
+    if held_up:
+        assert b"diff --git" in mirror.patch(commits[1])
+        return
+    with pytest.raises(TooMuchWork, match="too much processor time"):
+        mirror.patch(commits[1])
+
+
+def test_a_fetch_that_is_ended_names_the_limit_that_ended_it(
+    world: tuple[Path, list[str], Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = world[0]
+    kill = "echo 'fatal: fetch-pack: invalid index-pack output' >&2; exit 128"
+    git_shim(tmp_path, monkeypatch, f'case "$*" in *" fetch "*) {kill} ;; esac')
+    with pytest.raises(GitError, match="60 minutes of processor time or 4096 MiB of memory"):
+        mirror_of(repo, tmp_path / "other")
 
 
 def test_out_of_memory_the_host_ends_git_before_its_database(

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from swingbot.adapters.limits import FETCHING_BYTES
+from swingbot.app.limits import PACKING_SECONDS
 from swingbot.app.settings import GitSection, PathSection, Settings
 from swingbot_worker.kbuild import source
 from tests.buildbot.ports import free_ports
@@ -154,3 +155,25 @@ def test_the_daemon_and_what_it_starts_for_a_client_have_limits_and_go_first_out
             assert process.rlimit(psutil.RLIMIT_CORE) == (0, 0)
             assert process.rlimit(psutil.RLIMIT_CPU)[0] == psutil.RLIM_INFINITY
             assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "1000\n"
+
+
+def test_what_packs_objects_for_a_client_has_a_limit_of_processor_time(
+    served: Served, tmp_path: Path
+) -> None:
+    large = tmp_path / "upstream" / "large"
+    large.write_bytes(os.urandom(16 << 20))  # more than the sockets hold
+    blob = git("hash-object", "-w", str(large), cwd=served.settings.mirror).stdout.strip()
+    with socket.create_connection(("127.0.0.1", served.settings.git.port)) as client:
+        for line in (b"git-upload-pack /mirror.git\0host=x\0", b"want %s\n" % blob.encode()):
+            client.sendall(b"%04x%s" % (len(line) + 4, line))
+        client.sendall(b"00000009done\n")
+        packing: list[psutil.Process] = []
+        give_up = time.monotonic() + 60
+        while not packing and time.monotonic() < give_up:
+            children = served.daemon.children(recursive=True)
+            packing = [
+                process for process in children if words_of(process)[1:2] == ["pack-objects"]
+            ]
+        (process,) = packing
+        assert process.rlimit(psutil.RLIMIT_CPU)[0] == PACKING_SECONDS
+        assert process.rlimit(psutil.RLIMIT_DATA) == (FETCHING_BYTES, FETCHING_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,17 @@ def test_both_commands_of_a_pipe_have_their_own_words_and_the_limits(
         assert done.rc != 0 and "MemoryError" in done.err
 
 
-def test_processor_time_has_a_limit_when_nobody_waits() -> None:
-    assert "--cpu=3" in LIMITS.around(["true"], 2.0)
+@pytest.mark.parametrize("timeout", [1.0, 600.0])
+def test_processor_time_has_a_limit_of_its_own_which_is_named(timeout: float) -> None:
+    limits = replace(LIMITS, seconds=1.0) if timeout > 1.0 else LIMITS
+    busy = limits.around(python("while True: pass"), timeout)
+    done = of_master.run(busy, timeout=600.0)  # nobody waits
+    assert done.exceeded(limits) == "it needs too much processor time" and not done.timed_out
+
+
+def test_a_process_that_waits_too_long_used_no_processor_time() -> None:
+    done = of_master.run(["sleep", "600"], timeout=0.2, within=LIMITS)
+    assert done.timed_out and done.exceeded(LIMITS) == "it takes too long"
 
 
 def test_out_of_memory_the_host_ends_it_first(run: Run) -> None:

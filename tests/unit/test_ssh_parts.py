@@ -4,11 +4,13 @@ guest's scripts."""
 from __future__ import annotations
 
 import gzip
+import lzma
 import shutil
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -235,13 +237,13 @@ def test_a_console_command_that_ends_is_restarted(tmp_path: Path) -> None:
 # --- the image
 
 
-def bzimage(config: bytes | None) -> bytes:
+def bzimage(config: bytes | None, pack: Callable[[bytes], bytes] = gzip.compress) -> bytes:
     """As little of a bzImage as tells its machine and its configuration
     (Documentation/x86/boot.rst)."""
     body = b"\x7fELF kernel" + (
         b"IKCFG_ST" + gzip.compress(config) + b"IKCFG_ED" if config is not None else b""
     )
-    payload = gzip.compress(body)
+    payload = pack(body)
     head = bytearray(1024)
     head[0x1F1], head[0x202:0x206] = 1, b"HdrS"
     struct.pack_into("<II", head, 0x248, 0, len(payload))
@@ -257,6 +259,15 @@ def test_a_configuration_inside_an_image_is_found() -> None:
 def test_an_image_without_its_configuration_tells_none() -> None:
     for image in (bzimage(None), b"", b"HdrS" * 400, bzimage(b"x" * 999)[:1070]):
         assert kernel.embedded(image) is None
+
+
+@pytest.mark.parametrize(("dictionary", "found"), [(32 << 20, True), (1 << 30, False)])
+def test_unpacking_an_image_takes_memory_for_the_dictionary_of_linux_and_not_for_any(
+    dictionary: int, found: bool
+) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": dictionary}]
+    image = bzimage(b"CONFIG_X=y\n", lambda body: lzma.compress(body, filters=filters))
+    assert kernel.embedded(image) == ("CONFIG_X=y\n" if found else None)
 
 
 def test_an_image_tells_its_machine() -> None:

@@ -100,8 +100,9 @@ RESULTS_READER_BYTES: Final = 768 << 20
 RESULTS_READER_CPU_SECONDS: Final = 60
 # Seconds of the reader of results.
 RESULTS_READER_SECONDS: Final = 120.0
-# Bytes of a kernel unpacked to find its configuration.
+# Bytes of a kernel unpacked to find its configuration; of memory for it, xz of Linux needs 33 MiB.
 UNPACKED_KERNEL_BYTES: Final = 256 << 20
+UNPACKER_BYTES: Final = 128 << 20
 
 # --- What is printed: the rest is cut ---
 

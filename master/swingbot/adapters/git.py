@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import git_limits, limits, process
+from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.git_series import apply_series, check_touched
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
@@ -79,7 +80,9 @@ _BOILERPLATE: Final = (
 
 
 class TooMuchWork(GitError):
-    """An answer costs more than its limit, whenever it is asked for."""
+    """An answer needs more processor time, memory or bytes than its limit, whenever it is asked
+    for.
+    """
 
 
 class Mirror:
@@ -432,7 +435,7 @@ class Mirror:
         ) as scratch:  # as a file, since its bytes may be in any encoding
             self._git(
                 *("format-patch", *options, "--output-directory", scratch, "-1", commit, "--"),
-                timeout=limits.PATCH_SECONDS,
+                timeout=PATIENCE * limits.PATCH_SECONDS,
                 within=git_limits.WRITING_A_PATCH,
             )
             file = next(Path(scratch).iterdir(), None)
@@ -557,23 +560,26 @@ class Mirror:
         )
         with self._fetching(), self._readable(source, what) as address:
             checkpoint("git fetch: before")
-            try:
-                self._git(
-                    *_CAREFUL,
-                    *words,
-                    address,
-                    refspec,
-                    what=what,
-                    timeout=limits.FETCH_SECONDS,
-                    protocol=source.protocol,
-                    within=ProcessLimits(
-                        memory_bytes=limits.FETCHING_BYTES, file_bytes=self._fetch_bytes
-                    ),
-                )
-            except GitError:
+            within = ProcessLimits(
+                memory_bytes=limits.FETCHING_BYTES,
+                file_bytes=self._fetch_bytes,
+                seconds=limits.FETCH_SECONDS,
+            )
+            done = self._run(
+                *_CAREFUL,
+                *words,
+                address,
+                refspec,
+                timeout=limits.FETCH_SECONDS,
+                protocol=source.protocol,
+                within=within,
+            )
+            if done.rc != 0:
+                largest = 0
                 for rest in (self.path / "objects" / "pack").glob("tmp_*"):
+                    largest = max(largest, rest.stat().st_size)
                     rest.unlink(missing_ok=True)
-                raise
+                raise GitError(f"{what}: {_why_not_fetched(done, within, largest)}")
             checkpoint("git fetch: after")
 
     @contextmanager
@@ -629,10 +635,9 @@ class Mirror:
         if done.rc == 0:
             return done.out
         about = what or f"git {arguments[0]}"
-        if protocol and (killed := _fetch_killed(done, within)):
-            raise GitError(f"{about}: {killed}")
         if exceeded := done.exceeded(within):
-            raise TooMuchWork(f"{about}: {exceeded}")
+            kind = GitError if done.timed_out else TooMuchWork
+            raise kind(f"{about}: {exceeded}")
         raise GitError(f"{about}: {_why(done)}")
 
     def _run(
@@ -730,14 +735,23 @@ def _patch_bytes(patch: bytes | TooMuchWork) -> int:
     return len(patch) if isinstance(patch, bytes) else 0
 
 
-def _fetch_killed(done: process.Completed, within: ProcessLimits) -> str:
-    """Return the reason if a limit ended a process of a fetch, which prints none itself."""
-    killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
-    if killed or "signal 25" in done.err or "File too large" in done.err:
+def _why_not_fetched(done: process.Completed, within: ProcessLimits, largest: int) -> str:
+    """Say why a fetch failed whose `largest` unfinished pack has so many bytes.
+
+    A limit ends one of its processes, of which git says little.
+    """
+    too_large = ("signal 25", "File too large")
+    if largest >= within.file_bytes or any(word in done.err for word in too_large):
+        most = f"{within.file_bytes >> 20} MiB, the limit of a fetch (git.fetch_gib)"
+        return f"it is larger than {most}"
+    if exceeded := done.exceeded(within):
+        return exceeded
+    if "invalid index-pack output" in done.err or "signal 24" in done.err:
         return (
-            f"it is larger than {within.file_bytes >> 20} MiB, the limit of a fetch (git.fetch_gib)"
+            f"git was ended before the end: it needs more than {within.seconds / 60:.0f} minutes"
+            f" of processor time or {within.memory_bytes >> 20} MiB of memory"
         )
-    return ""
+    return _why(done)
 
 
 def _why(done: process.Completed) -> str:

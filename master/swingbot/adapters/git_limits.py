@@ -12,7 +12,9 @@ PATCHING: Final = ProcessLimits(
     memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
 )
 WRITING_A_PATCH: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.PATCH_BYTES
+    memory_bytes=limits.PATCHING_BYTES,
+    file_bytes=limits.PATCH_BYTES,
+    seconds=limits.PATCH_SECONDS,
 )
 # A pack, or the log of a daemon, may be one file.
 WHOLE_HISTORY: Final = ProcessLimits(memory_bytes=limits.FETCHING_BYTES, file_bytes=1 << 40)

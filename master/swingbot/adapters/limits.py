@@ -34,7 +34,7 @@ PATCHING_BYTES: Final = 1 << 30
 FETCHING_BYTES: Final = 4 << 30
 # Bytes of a file or an output of git.
 GIT_FILE_BYTES: Final = 256 << 20
-# Seconds of git with a patch, and with a series.
+# Processor seconds of git that writes a patch, and seconds with a series.
 PATCH_SECONDS: Final = 30.0
 SERIES_SECONDS: Final = 300.0
 # Bytes of memory of the reader of results; those of the largest jobs need a tenth of it.

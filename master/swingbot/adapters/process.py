@@ -24,6 +24,9 @@ from swingbot.adapters import progress
 from swingbot_jobs.process_limits import FIRST_OUT_OF_MEMORY, ProcessLimits
 
 ENDING_SECONDS = 30.0  # for the end of a killed process group
+TIMED_OUT: Final = 124
+# Times a process's limit of processor time in which it must end, though others use the processors.
+PATIENCE: Final = 4.0
 _PAUSE_SECONDS: Final = (0.0005, 0.05)  # between two looks at a process: the first, the longest
 _ERROR_BYTES: Final = 64 << 10
 _NO_MEMORY: Final = re.compile("out of memory|cannot allocate memory", re.IGNORECASE)
@@ -38,7 +41,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Result of a process; `rc` is 124 if it exceeded the time limit."""
+    """Result of a process; `rc` is TIMED_OUT if it exceeded the time limit."""
 
     rc: int
     raw: bytes
@@ -48,13 +51,20 @@ class Completed:
     def out(self) -> str:
         return self.raw.decode(errors="replace")
 
+    @property
+    def timed_out(self) -> bool:
+        """True: it may have waited for others, and would end in time if it were run again."""
+        return self.rc == TIMED_OUT
+
     def exceeded(self, given: ProcessLimits) -> str | None:
         """Return which limit ended the process; None if none did."""
         ended_by = self.rc - 128 if self.rc > 128 else -self.rc
         if ended_by == signal.SIGXFSZ or "File too large" in self.err:
             return f"it writes more than {given.file_bytes >> 20} MiB"
-        if self.rc == 124 or ended_by == signal.SIGXCPU:
+        if self.timed_out:
             return "it takes too long"
+        if ended_by == signal.SIGXCPU:
+            return "it needs too much processor time"
         if self.rc != 0 and _NO_MEMORY.search(self.err):
             return f"it needs more than {given.memory_bytes >> 20} MiB of memory"
         return None
@@ -153,7 +163,7 @@ def run(
             raise
         said = _read(err, _ERROR_BYTES).decode(errors="replace")
         if timed_out:
-            return Completed(124, _read(out), f"{said}\nkilled after {timeout:.0f} s")
+            return Completed(TIMED_OUT, _read(out), f"{said}\nkilled after {timeout:.0f} s")
         return Completed(child.returncode, _read(out), said)
 
 

@@ -11,9 +11,15 @@ from typing import Final, NoReturn
 from swingbot.adapters.git_limits import WHOLE_HISTORY
 from swingbot.app import limits, process
 from swingbot.app.settings import Settings, SettingsError
+from swingbot_jobs.process_limits import processor_limit
 
-# Build workers fetch commits by id; the mirror may be owned by another user.
-_CONFIG: Final = {"uploadpack.allowAnySHA1InWant": "true", "safe.directory": "*"}
+# Build workers fetch commits by id; the mirror may be owned by another user. What packs objects for
+# a client has a limit of processor time, which the daemon itself must not have.
+_CONFIG: Final = {
+    "uploadpack.allowAnySHA1InWant": "true",
+    "uploadpack.packObjectsHook": f"prlimit {processor_limit(limits.PACKING_SECONDS)}",
+    "safe.directory": "*",
+}
 
 
 def argv(settings: Settings) -> list[str]:

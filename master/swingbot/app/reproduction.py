@@ -9,7 +9,6 @@ import io
 import os
 import tarfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -107,13 +106,13 @@ class LocalReproductionSources:
             self._late.add(commit)
         if commit in self._late:
             return None, "the patches of this kit take too long together"
-        began = time.monotonic()
+        began = process.seconds()
         try:
             return self._mirror.patch(commit), ""
         except GitError as error:
             return None, str(error)
         finally:
-            self._patch_seconds -= time.monotonic() - began
+            self._patch_seconds -= process.seconds() - began
 
     def first_parents(self, commit: str, most: int) -> Sequence[str]:
         try:

@@ -29,7 +29,7 @@ METRIC_CHARACTERS: Final = 255
 LISTED_PATCHES: Final = 500
 # Bytes of all kernel images of a kit; build.sh builds larger ones.
 KIT_IMAGE_BYTES: Final = 64 << 20
-# Bytes of all patches of a kit; and seconds, after which none is begun.
+# Bytes of all patches of a kit; and processor seconds, after which none is begun.
 KIT_PATCH_BYTES: Final = 16 << 20
 KIT_PATCH_SECONDS: Final = 120.0
 # Bytes of a record or a job's archive, which is read as a whole.

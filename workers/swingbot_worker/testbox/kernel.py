@@ -114,7 +114,8 @@ def _unpacked(payload: bytes) -> bytes:
         if payload[:2] == b"\x1f\x8b":
             return zlib.decompressobj(wbits=31).decompress(payload, limits.UNPACKED_KERNEL_BYTES)
         if payload[:6] == b"\xfd7zXZ\0":
-            return lzma.LZMADecompressor().decompress(payload, limits.UNPACKED_KERNEL_BYTES)
+            unpacker = lzma.LZMADecompressor(memlimit=limits.UNPACKER_BYTES)
+            return unpacker.decompress(payload, limits.UNPACKED_KERNEL_BYTES)
     except (zlib.error, lzma.LZMAError):
         return b""
     return payload if payload[:4] == b"\x7fELF" else b""
