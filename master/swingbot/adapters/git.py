@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import git_limits, limits, process
-from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.git_series import apply_series, check_touched
+from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
