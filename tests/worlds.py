@@ -83,6 +83,10 @@ class SimulatedBench:
     heavy_runs: float = (
         0.0  # share of runs that lose an exponential of mean 6 spreads of a run in a fresh boot
     )
+    # commit -> share of runs on another path from there on; before the first, `path_before`
+    path_steps: Mapping[int, float] = field(default_factory=dict)
+    path_before: float = 0.0
+    path_apart: float = math.log(0.5)  # log units by which these runs are off
     bimodal: float = 0.0  # share of boots that fall into a second mode
     apart: float = (
         4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
@@ -134,6 +138,10 @@ class SimulatedBench:
         self.truth = logs if not self.commit_creep else self.shown
         if self.effect_share < 1.0:
             self.truth = self.effect_share * logs + crept
+        if self.path_steps:
+            shares = np.array([self.path(i) for i in range(self.commits + 1)])
+            slowed = np.log1p(shares * math.expm1(self.path_apart))
+            self.truth = self.truth + slowed - slowed[0]
 
     @property
     def steps(self) -> dict[int, float]:
@@ -148,7 +156,7 @@ class SimulatedBench:
         crept = abs(math.log1p(self.commit_creep)) / self.commits
         if crept and crept >= least:
             return list(range(1, self.commits + 1))
-        return sorted({*self.steps, *self.spread_steps})
+        return sorted({*self.steps, *self.spread_steps, *self.path_steps})
 
     @property
     def spreads(self) -> tuple[float, float]:
@@ -171,6 +179,11 @@ class SimulatedBench:
     def sd(self) -> float:
         """Of one run in a boot of its own."""
         return math.hypot(*self.spreads)
+
+    def path(self, idx: int) -> float:
+        """Share of the runs of this kernel on the other path."""
+        shares = [share for commit, share in sorted(self.path_steps.items()) if commit <= idx]
+        return shares[-1] if shares else self.path_before
 
     def root(self, idx: int) -> int:
         return self.identical.get(idx, idx)
@@ -233,7 +246,7 @@ class SimulatedBench:
             self._rng("sick", idx, k, layout, testbox).random() < self.failing
         ):
             return (), "panicked: general protection fault"
-        known = self.truth
+        known = self.shown if self.path_steps else self.truth
         if self.effect_share < 1.0:
             shows = self._rng("effect", idx, k, layout, testbox).random() < self.effect_share
             known = self.shown if shows else self.hidden
@@ -279,6 +292,8 @@ class SimulatedBench:
         if self.heavy_runs:
             lost = rng.exponential(6.0 * self.sd, self.runs)
             noise = noise - np.where(rng.random(self.runs) < self.heavy_runs, lost, 0.0)
+        if self.path_steps:
+            noise = noise + self.path_apart * (rng.random(self.runs) < self.path(idx))
         return noise
 
     def at(self, at: float, testbox: int = 0) -> float:

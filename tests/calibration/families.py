@@ -84,6 +84,33 @@ def world(
     return make
 
 
+def slow_runs(
+    shares: tuple[float, float] = (0.05, 0.3),
+    speeds: tuple[float, float] = (0.4, 0.9),
+    commits: tuple[int, int] = (8, 24),
+    before: float = 0.0,
+    **noise: Any,
+) -> Callable[[int], SimulatedBench]:
+    """The culprit slows a share of the runs, one in `shares`, to a speed in `speeds`; the others
+    stay as they are. `before`: as a share of that, the runs that were slow without it.
+    """
+
+    def make(seed: int) -> SimulatedBench:
+        rng = np.random.default_rng([seed, 93])
+        n, share = int(rng.integers(commits[0], commits[1] + 1)), float(rng.uniform(*shares))
+        return SimulatedBench(
+            commits=n,
+            culprit=None,
+            path_steps={int(rng.integers(1, n + 1)): share},
+            path_before=before * share,
+            path_apart=math.log(float(rng.uniform(*speeds))),
+            seed=seed,
+            **{"runs": 10, "run_noise": 0.01, **noise},
+        )
+
+    return make
+
+
 def _some(rng: np.random.Generator, n: int, share: float, block: int) -> tuple[int, ...]:
     """Inner kernels, about this share of all, in runs of `block`."""
     starts = np.flatnonzero(rng.random(n + 1) < share / block)
@@ -237,6 +264,14 @@ FAMILIES += [
         name="wandering testbox, 2 %, no culprit",
         make=world(wander=0.02, **{**MANY, "steps": 0}),
     ),
+]
+FAMILIES += [
+    Family(
+        name="15 % of runs half as fast",
+        make=slow_runs(shares=(0.15, 0.15), speeds=(0.5, 0.5), commits=(16, 16)),
+    ),
+    Family(name="5..30 % of runs slowed to 40..90 %", make=slow_runs(boot_noise=0.01)),
+    Family(name="the same, a third of them before", make=slow_runs(before=0.33, boot_noise=0.01)),
 ]
 if RECORDED.exists():
     FAMILIES += [

@@ -203,6 +203,24 @@ END_CERTAINTY: Final = 0.75
 # the wide ones a step of half the level is mistaken for wild boots.
 EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
+# --- runs that take another path ---
+
+# Distance of a run from the middle of its boot, in sd of runs, from which it is on another path.
+# Fewer: heavy tails are a path; more: a path near the others is not seen, and widens the noise.
+FAR_RUN_SDS: Final = 5.0
+# How far runs of a boot take the path together: (correlation, prior). Only 0: a boot that was
+# disturbed for a while looks like a path.
+FAR_RUNS_TOGETHER: Final = ((0.0, 0.5), (0.15, 0.3), (0.5, 0.2))
+# Prior that the step changes the share of such runs, half of it at an unchanged level of the
+# others. 0: a path that one run in seven takes is "no change"; larger: disturbed runs are one.
+SLOW_PATH_STEP: Final = 0.1
+# Likelihood of two shares over that of one, from the fresh boots alone, that confirms such a step,
+# and below which they deny it. Lower: chance confirms; higher: more boots.
+SLOW_PATH_CONFIRMED: Final = 30.0
+SLOW_PATH_DENIED: Final = 0.1
+# Fresh pairs after which it is neither. More: boots where nothing changed.
+SLOW_PATH_MOST_PAIRS: Final = 32
+
 # --- priors of boots that share a shift: equal k if paired, or the hour of a wandering testbox ---
 
 # (factor of the known layout spread, prior). Narrower: as of `LAYOUT_FACTORS`.

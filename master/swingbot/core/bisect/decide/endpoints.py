@@ -131,7 +131,9 @@ def _ends_alike(case: Assessment) -> float:
     each = 1.0 / len(good) + 1.0 / len(bad)
     sd, df = math.sqrt(case.posterior.boot_var * each), case.spread_df
     effect, least = case.end_effect(), ev.threshold(case.state.min_effect_pct)
-    return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+    levels = float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+    path = case.posterior.slow_path
+    return levels if path is None else levels * (1.0 - path.p * (1.0 - path.small))
 
 
 def _no_change_reason(case: Assessment, p: float) -> str:

@@ -28,13 +28,14 @@ from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.text.numbers import two_digits
 
+_WHY: Final = "the spread between boots of this kernel tells where it changed"
 _BOOTS_OF_A_KERNEL: Final = 4  # over which the cost of its build is spread
 
 
 def spread_step(case: Assessment) -> Action | None:
     """What to do where the ends differ in the spread of their boots and not in their level; None
     where they do not, or where that is not known yet."""
-    post, policy = case.post, case.policy
+    post = case.post
     if (
         post is None
         or case.state.paired
@@ -48,17 +49,22 @@ def spread_step(case: Assessment) -> Action | None:
             return None
         if post.noisier[0] < SPREAD_CHANGED_P:
             return more_ends(case, "the spread between boots may differ between the ends")
-    commit = post.commit / max(float(post.commit.sum()), 1e-300)
+    suspects = suspected(case)
+    return (_confirm(case, *suspects) if suspects else None) or dividing(case, _WHY)
+
+
+def suspected(case: Assessment) -> tuple[int, int] | None:
+    """The likeliest step between two measurable neighbours, if it is likely enough."""
+    commit = case.posterior.commit / max(float(case.posterior.commit.sum()), 1e-300)
     upto, can = np.cumsum(commit), np.flatnonzero(case.ev.measurable)
     steps = np.diff(upto[can])
     best = int(np.argmax(steps))
-    if steps[best] >= policy.suspect:
-        return _confirm(case, int(can[best]), int(can[best + 1])) or _search(case, upto)
-    return _search(case, upto)
+    return (int(can[best]), int(can[best + 1])) if steps[best] >= case.policy.suspect else None
 
 
-def _search(case: Assessment, upto: np.typing.NDArray[np.float64]) -> Action:
-    """One boot of the kernel that divides the commits best, for its cost."""
+def dividing(case: Assessment, why: str) -> Action:
+    """Request one boot of the kernel that divides the commits best, for its cost."""
+    upto = np.cumsum(case.posterior.commit) / max(float(case.posterior.commit.sum()), 1e-300)
     ev = case.ev
     if any(p.phase == "search" for p in ev.pending):
         return Wait(why="a boot of the search is in flight")
@@ -69,7 +75,7 @@ def _search(case: Assessment, upto: np.typing.NDArray[np.float64]) -> Action:
     worth = np.where(np.array(ev.measurable), upto * (1.0 - upto) / cost, -1.0)
     position = int(np.argmax(worth))
     wanted = WantedBoot(ev.points[position], first_k(ev, (position,)), "search")
-    return ask(case, [wanted], "the spread between boots of this kernel tells where it changed")
+    return ask(case, [wanted], why)
 
 
 def _confirm(case: Assessment, left: int, right: int) -> Action | None:
@@ -90,7 +96,7 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     ]
     wider = case.posterior.noisier[1] > 1.0
     shown = [ratio for ratio in tested if ratio is not None and (ratio > 1.0) == wider]
-    if shown and _where(case, left, right) < case.policy.confidence:
+    if shown and where(case, left, right) < case.policy.confidence:
         return None
     if shown:
         row = compare(
@@ -103,7 +109,7 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     return ask(case, missing, "fresh boots show whether the spread changes at the suspect")
 
 
-def _where(case: Assessment, left: int, right: int) -> float:
+def where(case: Assessment, left: int, right: int) -> float:
     """P(the step is between these positions | there is one)."""
     commit = case.posterior.commit
     return share(case.posterior, left, right) / max(float(commit.sum()), 1e-300)
@@ -116,10 +122,10 @@ def _stated(case: Assessment, left: int, right: int) -> float:
     two neighbours that differ bound the error of all the comparisons.
     """
     real = max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * SPREAD_STEP_ALPHA)
-    return _where(case, left, right) * real * (1.0 - case.posterior.creep)
+    return where(case, left, right) * real * (1.0 - case.posterior.creep)
 
 
-def _members(case: Assessment, left: int, right: int) -> tuple[int, ...]:
+def members_of(case: Assessment, left: int, right: int) -> tuple[int, ...]:
     return tuple(
         case.ev.points[p] for p in range(left + 1, right + 1) if case.posterior.commit[p] > 0
     )
@@ -128,7 +134,7 @@ def _members(case: Assessment, left: int, right: int) -> tuple[int, ...]:
 def _found(
     case: Assessment, left: int, right: int, row: ComparisonRow, pairs: int, ratio: float
 ) -> Conclusion:
-    members, interval = _members(case, left, right), row.interval_pct
+    members, interval = members_of(case, left, right), row.interval_pct
     same = interval is None or interval[0] <= 0.0 <= interval[1]
     what = "same mean" if same else f"{row.change_pct:+.1f} %"
     culprits = tuple(
@@ -165,6 +171,6 @@ def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusio
             f" {two_digits(factor)} (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect"
             " and its parent do not show it"
         ),
-        members=_members(case, left, right),
+        members=members_of(case, left, right),
         probability=stated(case, left, right),
     )

@@ -2,13 +2,15 @@
 
 The phases are: do the ends differ (`endpoints`), where is the step (`search`), is it real
 (`confirm`), is it the only one (`subranges`), and the conclusion (`conclude`). If the ends differ
-only in the spread of their boots, `spread_step` has phases of its own.
+only in the spread of their boots, or in the share of runs that take another path, `spread_step` and
+`slow_path_step` have phases of their own.
 """
 
 from __future__ import annotations
 
 from swingbot.core.bisect.decide.conclude import conclude
 from swingbot.core.bisect.decide.endpoints import ends
+from swingbot.core.bisect.decide.slow_path_step import slow_path_step
 from swingbot.core.bisect.decide.spread_step import spread_step
 from swingbot.core.bisect.decide.subranges import solve
 from swingbot.core.bisect.posterior.assessment import assess, why_not
@@ -37,4 +39,4 @@ def step(state: BisectionState, policy: Policy) -> Action:
                     " another end"
                 ),
             )
-    return spread_step(case) or ends(case) or solve(case)
+    return slow_path_step(case) or spread_step(case) or ends(case) or solve(case)

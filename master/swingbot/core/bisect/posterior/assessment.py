@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from swingbot.core.bisect.evidence.far_runs import far_runs
 from swingbot.core.bisect.evidence.range_evidence import Evidence, gather
-from swingbot.core.bisect.posterior import gaussian, mixture
+from swingbot.core.bisect.posterior import gaussian, mixture, slow_path
 from swingbot.core.bisect.posterior.step_posterior import Posterior, in_first_mode, wild_boots
 from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.thresholds import (
@@ -164,9 +165,9 @@ def _in_group(policy: Policy, testboxes: int) -> Policy:
 
 def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
     least = ev.threshold(state.min_effect_pct)
-    if state.paired:
-        return gaussian.posterior(ev, state.noise, policy, min_effect=least)
-    return mixture.posterior(ev, state.noise, policy, min_effect=least)
+    model = gaussian if state.paired else mixture
+    levels = model.posterior(ev, state.noise, policy, min_effect=least)
+    return slow_path.weighed(levels, ev, far_runs(ev, least), policy, least)
 
 
 def phases(state: BisectionState) -> list[Phase]:

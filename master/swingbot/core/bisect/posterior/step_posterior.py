@@ -29,6 +29,19 @@ class Hypotheses:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowPath:
+    """A path that some runs take, and the step that changes their share, if there is one."""
+
+    before: float  # share of the runs before it, given that there is one
+    behind: float
+    offset: float  # median distance of these runs from the others, on the effect scale
+    change: float  # of the mean by it
+    small: float  # P(it changes the mean by less than the minimum effect)
+    p: float = 0.0  # P(the step changes the share)
+    alone: float = 0.0  # P(the step changes the share and leaves the level of the other runs)
+
+
+@dataclass(frozen=True, slots=True)
 class Posterior:
     """`commit` over positions (the commit that leads to it), with `none` they sum to one.
 
@@ -65,6 +78,7 @@ class Posterior:
     if_even: Floats | None = None  # `commit` if there are none; None: the model has none
     if_odd: Floats | None = None  # `commit` if there are some; None: the model has none
     sd_layout_if_even: float | None = None  # `sd_layout` if there are none; None: the same
+    slow_path: SlowPath | None = None  # None: no run is far off the others
 
     def if_images_are_even(self) -> Floats:
         """`commit`, if no image is off by more than its layout."""

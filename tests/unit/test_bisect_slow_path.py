@@ -1,0 +1,107 @@
+"""A path that some runs take, as evidence of a bisection beside the level of the others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom, binom
+
+from swingbot.core.bisect.evidence.far_runs import far_runs
+from swingbot.core.bisect.evidence.range_evidence import gather
+from swingbot.core.bisect.posterior.assessment import assess
+from swingbot.core.bisect.posterior.slow_path import _SHARES, ShareStep
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import FAR_RUNS_TOGETHER, Policy
+from swingbot.core.model.bisection import Observation
+from tests.simulate import a_state
+from tests.worlds import SimulatedBench
+
+POLICY = Policy()
+LEAST = math.log(1.01)
+
+
+def a_range(*boots: tuple[int, list[float]], commits: int = 4) -> BisectionState:
+    """(point, runs as shares of 1000) of each boot."""
+    state = a_state(SimulatedBench(commits=commits))
+    count: dict[int, int] = {}
+    seen = []
+    for idx, runs in boots:
+        k = count[idx] = count.get(idx, -1) + 1
+        seen.append(Observation(idx=idx, k=k, values=tuple(1000.0 * r for r in runs), phase="ends"))
+    return BisectionState(points=state.points, observations=tuple(seen), noise=state.noise)
+
+
+USUAL = [1.001, 0.999, 1.003, 0.997, 1.0]
+
+
+def test_runs_far_below_and_above_are_counted_by_boot() -> None:
+    state = a_range((0, USUAL), (0, [*USUAL, 1.9]), (4, [*USUAL, 0.5]), (4, [*USUAL, 0.5, 0.52]))
+    far = far_runs(gather(state, POLICY), LEAST)
+    assert far is not None
+    assert (far.below.tolist(), far.above.tolist()) == ([0, 0, 1, 2], [0, 1, 0, 0])
+    assert far.runs.tolist() == [5, 6, 6, 7]
+    assert far.offset_below == pytest.approx(math.log(0.5), abs=0.03)
+
+
+def test_in_a_boot_most_of_whose_runs_are_off_the_others_are_the_usual_ones() -> None:
+    state = a_range((0, USUAL), (0, USUAL), (4, USUAL), (4, [1.0, 0.5, 0.51, 0.49, 1.002]))
+    far = far_runs(gather(state, POLICY), LEAST)
+    assert far is not None and far.below.tolist() == [0, 0, 0, 3] and not far.above.any()
+
+
+def test_a_level_of_its_own_is_no_path() -> None:
+    shifted = [0.5 * r for r in USUAL]
+    state = a_range((0, USUAL), (0, USUAL), (2, shifted), (4, USUAL), (4, shifted))
+    assert far_runs(gather(state, POLICY), LEAST) is None
+
+
+def test_a_noisier_kernel_has_no_path() -> None:
+    rng = np.random.default_rng(1)
+    boots = [(p, (1 + rng.normal(0, s, 10)).tolist()) for p, s in ((0, 0.002), (4, 0.02)) * 6]
+    far = far_runs(gather(a_range(*boots), POLICY), LEAST)
+    assert far is None or far.below.sum() + far.above.sum() <= 1
+
+
+def test_two_shares_against_one_is_a_ratio_of_beta_binomial_likelihoods() -> None:
+    k, n, place = np.array([0, 1, 3, 2]), np.array([10, 10, 8, 10]), np.array([0, 0, 1, 1])
+
+    def of(boots: list[int], share: float, together: float) -> float:
+        p = 1.0
+        for b in boots:
+            size = 1 / together - 1 if together else 0.0
+            p *= float(
+                betabinom.pmf(k[b], n[b], share * size, (1 - share) * size)
+                if together
+                else binom.pmf(k[b], n[b], share)
+            )
+        return p
+
+    one = two = 0.0
+    for together, weight in FAR_RUNS_TOGETHER:
+        one += weight * float(np.mean([of([0, 1, 2, 3], s, together) for s in _SHARES]))
+        two += weight * math.prod(
+            float(np.mean([of(side, s, together) for s in _SHARES])) for side in ([0, 1], [2, 3])
+        )
+    assert float(ShareStep.of(k, n, place, -0.7).ratio[0]) == pytest.approx(two / one)
+
+
+def test_slow_runs_behind_a_commit_move_the_belief_to_it() -> None:
+    slow = [*USUAL, *USUAL[:3], 0.5, 0.5]
+    clean = USUAL * 2
+    state = a_range(*[(0, clean), (4, slow)] * 3, *[(1, clean)] * 4, *[(2, slow)] * 2, (3, slow))
+    post = assess(state, POLICY).posterior
+    assert post.slow_path is not None
+    assert post.slow_path.alone > 0.7 and post.commit[2] > 0.8 and post.none < 0.01
+    assert post.slow_path.behind == pytest.approx(0.2, abs=0.08)
+    assert post.slow_path.before < 0.05
+    assert post.slow_path.change == pytest.approx(math.log(0.9), abs=0.04)
+    assert float(post.commit.sum()) + post.none == pytest.approx(1.0)
+
+
+def test_slow_runs_on_both_sides_are_no_change() -> None:
+    slow, clean = [*USUAL, *USUAL[:3], 0.5, 0.5], USUAL * 2
+    state = a_range(*[(0, clean), (4, slow), (0, slow), (4, clean)] * 4)
+    post = assess(state, POLICY).posterior
+    assert post.slow_path is not None and post.slow_path.p < 0.08
