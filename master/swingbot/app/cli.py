@@ -30,14 +30,20 @@ COMMANDS: Final = {
         (),
     ),
     "wait": Place(
-        "requests:wait", "Wait until a measurement, or everything, has finished", _DEVELOPER
+        "requests:wait", "Wait until a measurement, or everything, has finished", _DEVELOPER, ()
     ),
     "cancel": Place("requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER),
+    "login": Place(
+        "login:login", "Log in to a service elsewhere, for all other commands", _DEVELOPER, ()
+    ),
+    "logout": Place("login:logout", "Forget the login", _DEVELOPER, ()),
     "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
     "show": Place(
-        "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK
+        "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK, ()
     ),
-    "list": Place("inspection:list_", "List comparisons, bisections, incidents and so on", _LOOK),
+    "list": Place(
+        "inspection:list_", "List comparisons, bisections, incidents and so on", _LOOK, ()
+    ),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
     "reproduce": Place(
         "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK
@@ -65,7 +71,7 @@ COMMANDS: Final = {
         ("master", "worker"),
     ),
     "status": Place(
-        "inspection:status", "Show the state of all components, and problems", _SERVICE
+        "inspection:status", "Show the state of all components, and problems", _SERVICE, ()
     ),
     "settings": Place(
         "service:settings_", "Show the effective settings and their origin", _SERVICE
@@ -119,7 +125,8 @@ def main(context: click.Context, config: Path | None, state: Path | None, port: 
     Shell completion: eval "$(_SWINGBOT_COMPLETE=bash_source swingbot)"
     """
     try:
-        context.obj = CommandContext(with_place(load(config), state, port))
+        here = config is not None or state is not None or port is not None
+        context.obj = CommandContext(with_place(load(config), state, port), here=here)
     except SettingsError as error:
         click.echo(f"swingbot: {sentence(error)}", err=True)
         raise SystemExit(2) from None

@@ -17,13 +17,13 @@ ATTEMPT_BYTES: Final = 4096 << 20
 OPEN_UPLOADS: Final = 16
 # Seconds of a query of `/metrics`.
 METRICS_SECONDS: Final = 5
-# Seconds of a statement or transaction of Grafana; the roles' statement_timeout too.
+# Seconds of a statement or transaction of Grafana.
 READER_SECONDS: Final = 30.0
 # Connections of strangers to the local mail server; they lose the oldest.
 SMTP_STRANGERS: Final = 16
 # Seconds for which a connection to it may be silent.
 SMTP_IDLE_SECONDS: Final = 30.0
-# Clients of the git server at once.
+# Clients of the git server.
 GIT_CLIENTS: Final = 16
 # Seconds for which one may be silent; the first pack of a kernel tree takes minutes.
 GIT_IDLE_SECONDS: Final = 600
@@ -38,11 +38,14 @@ TABLE_FILE_BYTES: Final = 1 << 20
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.
 JOURNAL_BYTES: Final = 1 << 30
-# Characters of the address of the service.
+# Bytes of a login; of a service's answer.
+LOGIN_BYTES: Final = 4096
+ANSWER_BYTES: Final = 256 << 20
+# Characters of the service's address.
 ADDRESS_CHARACTERS: Final = 2000
-# Numbers that the command of `swingbot bisect run` prints in a boot.
+# Numbers that `bisect run`'s command prints in a boot.
 BOOT_VALUES: Final = 10_000
-# Bytes of its output and of its errors; more would fill the disk.
+# Bytes of its output, and of its errors.
 COMMAND_BYTES: Final = 64 << 20
-# Bytes of a file of its command that is hashed; larger ones are data.
+# Bytes of a file of its command that is hashed.
 COMMAND_FILE_BYTES: Final = 64 << 20

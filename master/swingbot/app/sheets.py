@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import Any
 
+from swingbot.app.documents import kind_with_numbers
 from swingbot.core.model import ids
-from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv
+from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv, as_text
 from swingbot.core.report.table.sheet import Sheet, sheet_of_bisection
 from swingbot.service.kernel.compare import Open
 from swingbot.service.ports import RequestError
-from swingbot.service.report.table_sheet import sheet_of
+from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
+from swingbot_jobs.kernel_diff import change_text
 
 Connect = Callable[[], AbstractContextManager[Connection]]
+
+
+def shown(conn: Connection, id_: str, open_artifact: Open, *, counters: bool) -> str:
+    """Format a table for a terminal, and below it what each row changed in the kernel of its
+    reference.
+    """
+    document = read.table(conn, id_)
+    changes = kernel_changes(read, open_artifact, conn, document)
+    sheet = sheet_of(read, open_artifact, conn, document)
+    return "\n".join([as_text(sheet, counters=counters), *(_changed(sheet, c) for c in changes)])
+
+
+def _changed(sheet: Sheet, facts: dict[str, Any]) -> str:
+    names = " to ".join(sheet.kernels[facts[side]].name for side in ("reference", "arm"))
+    compared = facts["state"] == "compared"
+    body = change_text(facts, most=20) if compared else facts["reason"]
+    return f"What the change from {names} did to the kernel\n{body}\n"
 
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: Open) -> str:
@@ -60,12 +80,7 @@ def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> She
 
 def _table_of(conn: Connection, id_: str) -> str | None:
     """Return the table with the numbers of `id_`; None: its own boots. Raises RequestError."""
-    kind, _ = ids.read(id_)
-    if kind not in (*ids.TABLES, "bisection", "incident", "report"):
-        raise RequestError(
-            f"{id_} has no numbers; give a comparison (c5), experiment (e6), bisection (b2),"
-            " incident (i1) or report (r4)"
-        )
+    kind = kind_with_numbers(id_)
     return id_ if kind in ids.TABLES else _table_behind(conn, kind, id_)
 
 

@@ -27,7 +27,7 @@ from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
-from swingbot.app.sheets import csv_pieces, printed
+from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import Buckets
@@ -154,6 +154,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         ).routes(),
         *tables.routes(
             engine,
+            functools.partial(shown, open_artifact=store.open),
             functools.partial(printed, open_artifact=store.open),
             functools.partial(csv_pieces, open_artifact=store.open),
             FORMS,

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swingbot.core.model.cursor import BadCursor
+from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
@@ -56,6 +57,7 @@ _HEADERS = {
     "x-robots-tag": "noindex",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    HEADER: str(VERSION),
 }
 
 

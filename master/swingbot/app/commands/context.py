@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from swingbot.app.settings import Settings
+from swingbot_jobs import extras
 
 if TYPE_CHECKING:
+    from swingbot.app.documents import Documents
+    from swingbot.app.remote.login import Login
     from swingbot.core.model.records import JobFile
     from swingbot.service.ports import Lab
     from swingbot_db.engine import Connection, Engine
@@ -27,12 +30,31 @@ R = TypeVar("R")
 class CommandContext:
     """One invocation of `swingbot`: its settings; opens database and lab on demand."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, *, here: bool = False) -> None:
+        """`here`: the command line names a service on this host."""
+        self.settings, self._here = settings, here
+
+    @functools.cached_property
+    def login(self) -> Login | None:
+        """Login to a service elsewhere; None: the one on this host. Raises NoLogin."""
+        from swingbot.app.remote import login
+
+        return None if self._here else login.current()
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """Connection pool; checks the schema version. Raises NotRunning, SchemaError."""
+        """Connection pool of the service on this host; checks the schema version.
+
+        Raises NotRunning, SchemaError, and RequestError for who is logged in to another service.
+        """
+        if self.login is not None:
+            from swingbot.service.ports import RequestError
+
+            raise RequestError(
+                f"`{click.get_current_context().command_path}` works on the service's own host"
+                f" only, and you are logged in to {self.login.url}; for a service on this host,"
+                " set SWINGBOT_URL to nothing"
+            )
         from swingbot.app.wiring import connect
         from swingbot_db import migrate
 
@@ -55,6 +77,21 @@ class CommandContext:
 
         return make_lab(self.placed, self.engine)
 
+    @functools.cached_property
+    def documents(self) -> Documents:
+        """What the service has: of the one that is logged in to, else of the one on this host.
+
+        Raises NoLogin for a login that cannot be read.
+        """
+        if self.login is not None:
+            from swingbot.app.remote.http_documents import HttpDocuments
+
+            return HttpDocuments(self.login)
+        require_service()
+        from swingbot.app.database_documents import DatabaseDocuments
+
+        return DatabaseDocuments(self.settings, self.placed.web_url, self.reading)
+
     @contextmanager
     def reading(self, statement_seconds: float | None = None) -> Iterator[Connection]:
         """Open a read-only transaction in which all queries see the same snapshot.
@@ -69,6 +106,15 @@ class CommandContext:
 
 pass_session = click.make_pass_decorator(CommandContext)
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON.")
+
+
+def require_service() -> None:
+    """Exit with a sentence if this package is not installed to use a service on this host."""
+    if lacking := extras.missing(("master",)):
+        command = click.get_current_context().command_path
+        click.echo(extras.advice(command, lacking), err=True)
+        click.echo("For a service elsewhere: swingbot login https://lab.example", err=True)
+        raise SystemExit(2)
 
 
 def person() -> str:

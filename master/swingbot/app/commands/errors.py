@@ -14,6 +14,7 @@ USAGE: Final = frozenset(
         "swingbot.core.keep.manifest.BadBackup",
         "swingbot.core.model.ids.BadId",
         "swingbot.core.model.lookup.NotFound",
+        "swingbot.app.remote.login.NoLogin",
         "swingbot.app.settings.SettingsError",
         "swingbot_jobs.yaml_lines.LineError",
         "swingbot_jobs.reading.result.ParseError",

@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Final
 
 import click
 
-from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, read_overrides, with_session_json
-from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
-from swingbot.app.sheets import printed
+from swingbot.app.documents import PLURALS, kind_of
 from swingbot.core.model import ids
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import RequestError
-from swingbot.service.report.table_sheet import kernel_changes, sheet_of
-from swingbot_db import read
-from swingbot_db.probe import ANSWER_SECONDS
 from swingbot_jobs.terminal import say_json
 
-_LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "comparisons": (
-        read.list_comparisons,
-        ("id", "status", "kind", "tree", "arms", "testboxes", "reason"),
-    ),
-    "experiments": (
-        read.list_experiments,
-        ("id", "status", "tree", "arms", "testboxes", "reason"),
-    ),
-    "bisections": (
-        read.list_bisections,
-        ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
-    ),
-    "incidents": (read.list_incidents, ("id", "status", "tree", "culprit", "reports")),
-    "orders": (read.list_orders, ("id", "kind", "state", "commit", "testbox", "k", "reason")),
-    "reports": (read.list_reports, ("id", "state", "kind", "incident", "subject")),
-    "testboxes": (read.list_testboxes, ("name", "tbox_group", "state", "label")),
-    "trees": (read.list_trees, ("name", "branch", "tip_commit", "problem")),
-    "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "boots", "noise_pct")),
-}
-_SHOWN: dict[str, Any] = {
-    "comparison": read.table,
-    "experiment": read.table,
-    "bisection": read.bisection,
-    "incident": read.incident,
-    "report": read.report,
-    "order": read.order,
-    "variant": read.variant,
-    "boot": read.boot,
+_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "comparisons": ("id", "status", "kind", "tree", "arms", "testboxes", "reason"),
+    "experiments": ("id", "status", "tree", "arms", "testboxes", "reason"),
+    "bisections": ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
+    "incidents": ("id", "status", "tree", "culprit", "reports"),
+    "orders": ("id", "kind", "state", "commit", "testbox", "k", "reason"),
+    "reports": ("id", "state", "kind", "incident", "subject"),
+    "testboxes": ("name", "tbox_group", "state", "label"),
+    "trees": ("name", "branch", "tip_commit", "problem"),
+    "metrics": ("metric", "unit_job", "testbox", "boots", "noise_pct"),
 }
 
 
@@ -56,37 +31,20 @@ _SHOWN: dict[str, Any] = {
 @with_session_json
 def status(session: CommandContext, json_: bool) -> None:
     """Show the state of components, queue and testboxes, and problems."""
-    if seems_to_run(session.settings) and (why := database_problem(session.settings)):
-        _without_database(session, why, json_)
-    with session.reading(ANSWER_SECONDS) as conn:
-        facts = read.status(conn)
-    facts["problems"] = problems_here(session.settings) + facts["problems"]
-    if session.settings.mail.stop:
-        facts["problems"].append(
-            {
-                "text": "the setting mail.stop stops all mail; no report is sent",
-                "link": "/outbox",
-            }
-        )
+    facts = session.documents.status()
     if json_:
         say_json(facts)
-    else:
+    elif "queue" in facts:
         click.echo(text.status(facts))
-
-
-def _without_database(session: CommandContext, why: str, json_: bool) -> NoReturn:
-    """Print the problems of this machine, the database first; exit with status 1."""
-    problems = [{"text": why, "link": None}, *problems_here(session.settings)]
-    if json_:
-        say_json({"problems": problems})
     else:
-        for problem in problems:
+        for problem in facts["problems"]:
             click.echo(f"PROBLEM   {problem['text']}")
-    raise SystemExit(1)
+    if "queue" not in facts:
+        raise SystemExit(1)
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(sorted(_LISTS)))
+@click.argument("kind", type=click.Choice(PLURALS))
 @click.option(
     "--filter",
     "filters",
@@ -105,15 +63,11 @@ def list_(
     Example:
       swingbot list bisections --filter status=running --json
     """
-    load, columns = _LISTS[kind]
-    with session.reading() as conn:
-        try:
-            rows = load(conn, read_overrides(filters), limit)
-        except ValueError as error:
-            raise RequestError(str(error)) from None
+    rows = session.documents.listing(kind, read_overrides(filters), limit)
     if json_:
         say_json(rows)
     else:
+        columns = _COLUMNS[kind]
         click.echo(
             text.table(
                 [[_cell(row.get(column)) for column in columns] for row in rows],
@@ -150,29 +104,18 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
       swingbot show b2 --json
       swingbot show c5 --format changelog
     """
-    kind, _ = ids.read(id_)
     if form is not None:
         if json_:
             raise RequestError("--format cannot be combined with --json; use one of them")
-        with session.reading() as conn:
-            click.echo(
-                printed(conn, id_, form, ArtifactDirectory(session.settings.artifacts).open),
-                nl=False,
-            )
+        click.echo(session.documents.printed(id_, form), nl=False)
         return
-    if kind not in _SHOWN:
-        raise RequestError(f"{id_} cannot be shown; use `swingbot tree list` to see trees")
-    with session.reading() as conn:
-        facts = _SHOWN[kind](conn, id_)
-        if kind in ids.TABLES:
-            store = ArtifactDirectory(session.settings.artifacts)
-            facts["kernel_changes"] = kernel_changes(read, store.open, conn, facts)
-            sheet = sheet_of(read, store.open, conn, facts)
+    kind = kind_of(id_)
+    if kind in ids.TABLES and not json_:
+        click.echo(session.documents.shown(id_, counters=counters), nl=False)
+        return
+    facts = session.documents.document(id_)
     if json_:
         say_json(facts)
-    elif kind in ids.TABLES:
-        changes = facts["kernel_changes"]
-        click.echo(text.table_of_kernels(sheet, changes, counters=counters), nl=False)
     elif kind == "bisection":
         click.echo(text.bisection(facts))
     elif kind == "boot":
@@ -184,4 +127,4 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
             if not isinstance(value, (dict, list)):
                 click.echo(f"{key:20} {value}")
         if kind == "incident":
-            click.echo(f"\n{gates_as_text(facts['gates'])}")
+            click.echo(f"\n{text.gates(facts['gates'])}")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.model import ids
-from swingbot.core.model.documents import Gate
 from swingbot.core.proof.gates import GATES
 from swingbot.core.text.numbers import duration
 from swingbot_db import read
@@ -54,34 +51,7 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": gates})
     else:
-        click.echo(as_text(gates))
-
-
-def as_text(gates: Sequence[Gate]) -> str:
-    """Format the gates as a table."""
-    if not gates:
-        return (
-            "no gate is open yet; gates open when the commit has been measured against its parent;"
-            " `swingbot proof run` starts that measurement if necessary"
-        )
-    rows = [
-        (
-            gate["gate"],
-            gate["status"],
-            gate["comparison"],
-            _cost(gate["foreseen"]),
-            gate["reason"] or gate["question"],
-        )
-        for gate in gates
-    ]
-    return text.table(rows, ("GATE", "STATUS", "COMPARISON", "ESTIMATED COST", "REASON"))
-
-
-def _cost(foreseen: dict[str, Any] | None) -> str | None:
-    if foreseen is None:
-        return None
-    builds, boots = f"{foreseen['builds']:.0f} builds", f"{foreseen['boots']:.0f} boots"
-    return f"{builds}, {boots}, {duration(foreseen['seconds'])}"
+        click.echo(text.gates(gates))
 
 
 @proof.command()
@@ -112,7 +82,7 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
             " open automatically"
         )
     else:
-        click.echo(as_text(rows))
+        click.echo(text.gates(rows))
 
 
 @proof.command()

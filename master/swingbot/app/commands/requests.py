@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
@@ -18,17 +17,14 @@ from swingbot.app.commands.context import (
     with_session,
     with_session_json,
 )
+from swingbot.app.documents import Documents, Facts
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
-from swingbot.service.report.table_sheet import sheet_of
-from swingbot.service.table.cancel import cancel_table
-from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
 _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
-Facts = dict[str, Any]
 
 tree_option = click.option(
     "--tree", "tree_name", help="Tree of the commits (default: the only tree that contains them)."
@@ -169,7 +165,7 @@ def wait(
     elif exit_code:
         raise RequestError("--exit-code requires the ID of a comparison, experiment or bisection")
     else:
-        _wait_idle(session, timeout, json_)
+        _wait_idle(session.documents, timeout, json_)
 
 
 @click.command()
@@ -184,6 +180,8 @@ def cancel(session: CommandContext, id_: str) -> None:
     """
     kind, number = ids.read(id_)
     if kind in ids.TABLES:
+        from swingbot.service.table.cancel import cancel_table
+
         before: str = cancel_table(session.lab.transaction, id_)
     elif kind == "bisection":
         from swingbot.service.bisect.cancel import cancel_bisection
@@ -207,44 +205,28 @@ def answer(
     timeout: float | None = None,
     more: Facts | None = None,
 ) -> None:
-    load, say = _reader(session, id_)
-    facts = _wait(session, id_, load, timeout) if wait_ else _load(session, load, id_)
-    if json_:
-        say_json(facts | (more or {}))
-    elif wait_:
-        click.echo(say(facts))
-    else:
-        click.echo(
-            f"{id_} is {facts['status']}: {session.placed.web_url}/{ids.read(id_)[0]}/{id_} "
-            f" (swingbot wait {id_})"
+    kind, _ = ids.read(id_)
+    if kind not in (*ids.TABLES, "bisection"):
+        raise RequestError(
+            f"cannot wait for {kind} {id_}; give a comparison (c5), experiment (e6) or bisection"
+            " (b2)"
         )
+    documents = session.documents
+    facts = _wait(documents, id_, timeout) if wait_ else documents.progress(id_)
+    if json_:
+        say_json(documents.document(id_) | (more or {}))
+    elif not wait_:
+        click.echo(
+            f"{id_} is {facts['status']}: {documents.url}/{kind}/{id_}  (swingbot wait {id_})"
+        )
+    elif kind == "bisection":
+        click.echo(text.bisection(facts))
+    else:
+        click.echo(documents.shown(id_, counters=False).rstrip())
     if exit_code:
-        sys.exit(verdict_status(facts))
+        sys.exit(verdict_status(documents.document(id_)))
     if wait_ and facts["status"] in ("failed", "cancelled"):
         sys.exit(1)
-
-
-def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Callable[[Any], str]]:
-    kind, _ = ids.read(id_)
-    if kind in ids.TABLES:
-        return read.table, lambda facts: _tables(session, facts)
-    if kind == "bisection":
-        return read.bisection, text.bisection
-    raise RequestError(
-        f"cannot wait for {kind} {id_}; give a comparison (c5), experiment (e6) or bisection (b2)"
-    )
-
-
-def _tables(session: CommandContext, table: Facts) -> str:
-    """Format a table as `swingbot show` does."""
-    with session.reading() as conn:
-        store = ArtifactDirectory(session.settings.artifacts)
-        return text.table_of_kernels(sheet_of(read, store.open, conn, table)).rstrip()
-
-
-def _load(session: CommandContext, load: Callable[..., Facts], id_: str) -> Facts:
-    with session.reading() as conn:
-        return load(conn, id_)
 
 
 def _is_over(facts: Facts) -> bool:
@@ -253,11 +235,9 @@ def _is_over(facts: Facts) -> bool:
     return facts["status"] in _OVER
 
 
-def _wait(
-    session: CommandContext, id_: str, load: Callable[..., Facts], timeout: float | None
-) -> Facts:
+def _wait(documents: Documents, id_: str, timeout: float | None) -> Facts:
     return _poll(
-        lambda: _load(session, load, id_),
+        lambda: documents.progress(id_),
         _is_over,
         _progress,
         timeout,
@@ -267,13 +247,9 @@ def _wait(
     )
 
 
-def _wait_idle(session: CommandContext, timeout: float | None, json_: bool) -> None:
-    def load() -> Facts:
-        with session.reading() as conn:
-            return read.open_work(conn)
-
+def _wait_idle(documents: Documents, timeout: float | None, json_: bool) -> None:
     facts = _poll(
-        load,
+        documents.open_work,
         lambda facts: bool(facts["idle"]),
         lambda facts: text.open_work(facts["open"]),
         timeout,

@@ -9,11 +9,9 @@ from typing import Any
 
 from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.report.table.formats import as_text
-from swingbot.core.report.table.sheet import Sheet
+from swingbot.core.model.documents import Gate
 from swingbot.core.text.numbers import duration
 from swingbot_jobs.contract.orders import SEARCH
-from swingbot_jobs.kernel_diff import change_text
 
 Facts = Mapping[str, Any]
 _MARKED = (
@@ -59,16 +57,31 @@ def change(row: ComparisonRow) -> str:
     return f"{pct:+.2f}%"
 
 
-def table_of_kernels(sheet: Sheet, changes: Iterable[Facts] = (), *, counters: bool = False) -> str:
-    """Format a table, and below it what each row changed in the kernel of its reference."""
-    return "\n".join([as_text(sheet, counters=counters), *(_changed(sheet, c) for c in changes)])
+def gates(gates: Sequence[Gate]) -> str:
+    """Format gates of proof as a table."""
+    if not gates:
+        return (
+            "no gate is open yet; gates open when the commit has been measured against its parent;"
+            " `swingbot proof run` starts that measurement if necessary"
+        )
+    rows = [
+        (
+            gate["gate"],
+            gate["status"],
+            gate["comparison"],
+            _gate_cost(gate["foreseen"]),
+            gate["reason"] or gate["question"],
+        )
+        for gate in gates
+    ]
+    return table(rows, ("GATE", "STATUS", "COMPARISON", "ESTIMATED COST", "REASON"))
 
 
-def _changed(sheet: Sheet, facts: Facts) -> str:
-    names = " to ".join(sheet.kernels[facts[side]].name for side in ("reference", "arm"))
-    compared = facts["state"] == "compared"
-    body = change_text(facts, most=20) if compared else facts["reason"]
-    return f"What the change from {names} did to the kernel\n{body}\n"
+def _gate_cost(foreseen: Facts | None) -> str | None:
+    if foreseen is None:
+        return None
+    builds, boots = f"{foreseen['builds']:.0f} builds", f"{foreseen['boots']:.0f} boots"
+    return f"{builds}, {boots}, {duration(foreseen['seconds'])}"
 
 
 def boot(facts: Facts) -> str:

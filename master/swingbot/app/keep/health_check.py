@@ -60,7 +60,9 @@ def problems_here(settings: Settings) -> list[dict[str, Any]]:
             None if "loop" in named else last_beat(beat_file(settings)),
         ),
     ]
-    return [{"text": text, "link": None} for text in sentences]
+    stopped = "the setting mail.stop stops all mail; no report is sent"
+    mail = [{"text": stopped, "link": "/outbox"}] if settings.mail.stop else []
+    return [*({"text": text, "link": None} for text in sentences), *mail]
 
 
 def hung_here(settings: Settings) -> list[PartBeat]:

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
@@ -177,6 +177,14 @@ class Forms:
         page.headers.update({**FORM_HEADERS, **(headers or {})})
         return page
 
+    async def who(self, request: Request) -> Response:
+        """Whose token or session this is; nulls for an anonymous reader. Raises HTTPException."""
+        person = await self._sessions.person(request)
+        return JSONResponse(
+            {"who": person and person.who, "role": person and person.role},
+            headers={"cache-control": "no-store"},
+        )
+
     async def sign_in(self, request: Request) -> Response:
         values = await self._values(request)
         answer = RedirectResponse(_path(values.get("next", "")), status_code=HTTPStatus.SEE_OTHER)
@@ -196,6 +204,7 @@ class Forms:
     def routes(self) -> list[Route]:
         return [
             Route("/login", self.ask, methods=["GET"]),
+            Route("/login.json", self.who, methods=["GET"]),
             Route("/login", self.sign_in, methods=["POST"]),
             Route("/logout", self.sign_out, methods=["POST"]),
         ]

@@ -19,18 +19,20 @@ from ..http.csv_attachment import CSV, csv_headers
 from ..http.fair_threads import PiecesResponse
 from ..ports import Connection, Engine
 
+Shown = Callable[..., str]
 Printed = Callable[[Connection, str, str], str]
 CsvPieces = Callable[[Callable[[], AbstractContextManager[Connection]], str], Iterator[str]]
 _KINDS: Final = (*ids.TABLES, "bisection", "incident", "report")
 
 
 def routes(
-    engine: Engine, printed: Printed, csv_pieces: CsvPieces, forms: Collection[str]
+    engine: Engine, shown: Shown, printed: Printed, csv_pieces: CsvPieces, forms: Collection[str]
 ) -> list[Route]:
     """Tables in text `forms`, and as a CSV file.
 
-    `printed` returns the text of an id in one of the `forms`, `csv_pieces` the lines of its CSV.
-    They raise RequestError for an object without numbers.
+    `shown` returns a table as `swingbot show` prints it, `printed` the text of an id in one of the
+    `forms`, `csv_pieces` the lines of its CSV. They raise RequestError for an object without
+    numbers.
     """
 
     def id_of(request: Request) -> str:
@@ -61,7 +63,16 @@ def routes(
             raise HTTPException(404, f"{error}") from error
         return PiecesResponse(chain([first], pieces), media_type=CSV, headers=csv_headers(id))
 
+    def for_terminal(request: Request) -> Response:
+        id = id_of(request)
+        if request.path_params["kind"] not in ids.TABLES:
+            raise HTTPException(404, f"Kinds with this text are {', '.join(ids.TABLES)}.")
+        with engine.connect() as conn:
+            text = shown(conn, id, counters="counters" in request.query_params)
+        return PlainTextResponse(text, headers={"cache-control": "no-cache"})
+
     return [
+        Route("/{kind}/{id}/show.txt", for_terminal),
         Route("/{kind}/{id}/{form}.txt", table),
         Route("/{kind}/{id}/table.csv", spreadsheet),
     ]

@@ -1,0 +1,80 @@
+"""The documents of the service on this host, read from its database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot.app import sheets
+from swingbot.app.documents import Facts, kind_of
+from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
+from swingbot.app.settings import Settings
+from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
+from swingbot.service.report.table_sheet import kernel_changes
+from swingbot_db import read
+from swingbot_db.engine import Connection
+from swingbot_db.probe import ANSWER_SECONDS
+
+Reading = Callable[..., AbstractContextManager[Connection]]
+_ONE: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(ids.TABLES, read.table),
+    "bisection": read.bisection,
+    "incident": read.incident,
+    "report": read.report,
+    "order": read.order,
+    "variant": read.variant,
+    "boot": read.boot,
+}
+
+
+class DatabaseDocuments:
+    """Implements `Documents`. `reading` opens a snapshot, with a limit of seconds a statement."""
+
+    def __init__(self, settings: Settings, url: str, reading: Reading) -> None:
+        self.url, self._settings, self._reading = url, settings, reading
+        self._open = ArtifactDirectory(settings.artifacts).open
+
+    def status(self) -> Facts:
+        """The state of the service; problems alone if its database does not answer."""
+        if seems_to_run(self._settings) and (why := database_problem(self._settings)):
+            return {"problems": [{"text": why, "link": None}, *problems_here(self._settings)]}
+        with self._reading(ANSWER_SECONDS) as conn:
+            facts: Facts = read.status(conn)
+        facts["problems"] = problems_here(self._settings) + facts["problems"]
+        return facts
+
+    def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
+        with self._reading() as conn:
+            try:
+                found: list[Facts] = getattr(read, f"list_{plural}")(conn, filters, limit)
+            except ValueError as error:
+                raise RequestError(str(error)) from None
+        return found
+
+    def document(self, id_: str) -> Facts:
+        kind = kind_of(id_)
+        with self._reading() as conn:
+            facts: Facts = _ONE[kind](conn, id_)
+            if kind in ids.TABLES:
+                facts["kernel_changes"] = kernel_changes(read, self._open, conn, facts)
+        return facts
+
+    def progress(self, id_: str) -> Facts:
+        with self._reading() as conn:
+            facts: Facts = _ONE[kind_of(id_)](conn, id_)
+        return facts
+
+    def shown(self, id_: str, *, counters: bool) -> str:
+        with self._reading() as conn:
+            return sheets.shown(conn, id_, self._open, counters=counters)
+
+    def printed(self, id_: str, form: str) -> str:
+        with self._reading() as conn:
+            return sheets.printed(conn, id_, form, self._open)
+
+    def open_work(self) -> Facts:
+        with self._reading() as conn:
+            return read.open_work(conn)

@@ -1,0 +1,76 @@
+"""What commands show of a service: its documents, and the texts that it makes of them.
+
+`app/database_documents.py` reads them from the database of this host,
+`app/remote/http_documents.py` from a service elsewhere. Both answer with the same bytes
+(`tests/db/test_remote.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
+
+Facts = dict[str, Any]
+PLURALS: Final = (
+    "bisections",
+    "comparisons",
+    "experiments",
+    "incidents",
+    "metrics",
+    "orders",
+    "reports",
+    "testboxes",
+    "trees",
+)
+KINDS: Final = (*ids.TABLES, "bisection", "incident", "report", "order", "variant", "boot")
+
+
+class Documents(Protocol):
+    """Each method raises RequestError or NotFound for what the service does not have."""
+
+    @property
+    def url(self) -> str:
+        """Address of the pages, without a slash at its end."""
+        ...
+
+    def status(self) -> Facts: ...
+    def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]: ...
+    def document(self, id_: str) -> Facts:
+        """The document of an id such as `c5`; of a table with what it did to the kernel."""
+        ...
+
+    def progress(self, id_: str) -> Facts:
+        """The document of a table or bisection; of a table it may lack rows."""
+        ...
+
+    def shown(self, id_: str, *, counters: bool) -> str:
+        """A table as `swingbot show` prints it."""
+        ...
+
+    def printed(self, id_: str, form: str) -> str:
+        """Numbers in one of the FORMS of `core/report/table/formats.py`."""
+        ...
+
+    def open_work(self) -> Facts: ...
+
+
+def kind_with_numbers(id_: str) -> str:
+    """Return the kind of an id that has numbers. Raises BadId, RequestError."""
+    kind, _ = ids.read(id_)
+    if kind not in (*ids.TABLES, "bisection", "incident", "report"):
+        raise RequestError(
+            f"{id_} has no numbers; give a comparison (c5), experiment (e6), bisection (b2),"
+            " incident (i1) or report (r4)"
+        )
+    return kind
+
+
+def kind_of(id_: str) -> str:
+    """Return the kind of an id that can be shown. Raises BadId, RequestError."""
+    kind, _ = ids.read(id_)
+    if kind not in KINDS:
+        raise RequestError(f"{id_} cannot be shown; use `swingbot tree list` to see trees")
+    return kind

@@ -1,0 +1,1 @@
+"""A service elsewhere, over HTTP: the login, the connection, and its documents."""

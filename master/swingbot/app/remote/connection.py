@@ -1,0 +1,141 @@
+"""Requests to a service elsewhere. A token goes to the URL of the login and nowhere else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from email.message import Message
+from typing import IO, Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from swingbot.app import limits
+from swingbot.app.remote.login import Login
+from swingbot.core.model.document_version import HEADER, VERSION
+from swingbot.core.model.lookup import NotFound
+from swingbot.service.ports import RequestError
+
+_TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
+_AWAY: Final = (429, 502, 503, 504)
+
+
+class ServiceError(OSError):
+    """The service cannot be reached, or what answers is not a service of this version."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        return None
+
+
+class Connection:
+    """Sends one request at a time. Each method raises ServiceError, RequestError or NotFound."""
+
+    def __init__(self, login: Login) -> None:
+        self.url, self._token = login.url, login.token
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        return _parsed(self._sent(_with(path, query), None), self.url)
+
+    def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        return self._sent(_with(path, query), None).decode("utf-8", "replace")
+
+    def post(self, path: str, document: Mapping[str, Any]) -> Any:
+        return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
+
+    def _sent(self, path: str, body: bytes | None) -> bytes:
+        headers = {"Accept": "application/json", HEADER: str(VERSION)}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(self.url + path, data=body, headers=headers)
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                self._check(answer.headers)
+                return self._read(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refusal(error) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise ServiceError(_why(self.url, error)) from None
+
+    def _read(self, answer: IO[bytes]) -> bytes:
+        content = answer.read(limits.ANSWER_BYTES + 1)
+        if len(content) > limits.ANSWER_BYTES:
+            raise ServiceError(
+                f"{self.url} answers with more than {limits.ANSWER_BYTES >> 20} MiB; ask for less"
+            )
+        if getattr(answer, "length", None):
+            raise ServiceError(f"the answer of {self.url} is cut off; try again")
+        return content
+
+    def _check(self, headers: Message) -> None:
+        """Raises ServiceError unless a service of this version answers."""
+        found = headers.get(HEADER, "")
+        if not (found.isascii() and found.isdigit()):
+            raise ServiceError(
+                f"{self.url} is not a swingbot service: something else answers there, such as a"
+                " proxy or the sign-in page of a network"
+            )
+        if int(found[:9]) != VERSION:
+            older = "service" if int(found[:9]) < VERSION else "command on this machine"
+            raise ServiceError(
+                f"{self.url} speaks version {found} of swingbot's documents and this command"
+                f" version {VERSION}: the {older} is too old; install the wheel that the service"
+                " offers"
+            )
+
+    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
+        """Return the error that an answer with a status of 300 or more means."""
+        if 300 <= error.code < 400:
+            target = urlsplit(error.headers.get("location", ""))
+            origin = f"{target.scheme}://{target.netloc}" if target.netloc else "another address"
+            return ServiceError(
+                f"{self.url} redirects to {origin}; the token was not sent there. If that is the"
+                f" service, run `swingbot login {origin}`"
+            )
+        try:
+            self._check(error.headers)
+            sentence = str(_parsed(self._read(error), self.url)["error"])
+        except ServiceError as why:
+            return why
+        except (KeyError, TypeError):
+            sentence = f"{self.url} answers with status {error.code}"
+        if error.code == 401:
+            return ServiceError(f"{sentence} Then run `swingbot login {self.url}`")
+        if error.code == 404:
+            return NotFound(sentence)
+        if error.code in _AWAY or error.code >= 500:
+            return ServiceError(f"{self.url}: {sentence}")
+        return RequestError(sentence)
+
+
+def _with(path: str, query: Mapping[str, str] | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _parsed(content: bytes, url: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise ServiceError(f"{url} answers with something else than JSON") from None
+
+
+def _why(url: str, error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate of {url} is not trusted: {reason.verify_message}. Check the clock of"
+            " this machine; for a certificate of your lab set SSL_CERT_FILE to its authority"
+        )
+    if isinstance(reason, TimeoutError):
+        return f"{url} does not answer within {_TIMEOUT_SECONDS:.0f} s"
+    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return f"{url} cannot be reached: {words}"

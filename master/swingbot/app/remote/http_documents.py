@@ -1,0 +1,53 @@
+"""The documents of a service elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from swingbot.app.documents import Facts, kind_of, kind_with_numbers
+from swingbot.app.remote.connection import Connection
+from swingbot.app.remote.login import Login
+from swingbot.core.model import ids
+
+
+class HttpDocuments:
+    """Implements `Documents`; each method also raises ServiceError."""
+
+    def __init__(self, login: Login) -> None:
+        self.url, self._service = login.url, Connection(login)
+
+    def status(self) -> Facts:
+        return cast(Facts, self._service.json("/status.json"))
+
+    def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
+        found = self._service.json(f"/{plural}.json", {**filters, "limit": str(limit)})
+        return cast(list[Facts], found)
+
+    def document(self, id_: str) -> Facts:
+        facts = self.progress(id_)
+        while after := facts.get("next"):
+            piece = self._service.json(self._path(id_), {"after": after})
+            facts["rows"] += piece["rows"]
+            facts["next"] = piece["next"]
+        return facts
+
+    def progress(self, id_: str) -> Facts:
+        return cast(Facts, self._service.json(self._path(id_)))
+
+    def shown(self, id_: str, *, counters: bool) -> str:
+        query = {"counters": "1"} if counters else None
+        return self._service.text(f"/{ids.read(id_)[0]}/{id_}/show.txt", query)
+
+    def printed(self, id_: str, form: str) -> str:
+        kind = kind_with_numbers(id_)
+        return self._service.text(
+            f"/{kind}/{id_}/table.csv" if form == "csv" else f"/{kind}/{id_}/{form}.txt"
+        )
+
+    def open_work(self) -> Facts:
+        facts = self.status()
+        return {"idle": facts["idle"], "open": facts["open"]}
+
+    def _path(self, id_: str) -> str:
+        return f"/{kind_of(id_)}/{id_}.json"

@@ -1,0 +1,107 @@
+"""The service that a person has logged in to: its URL and token, in a file of that person alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from swingbot.adapters import private_file
+from swingbot.app import limits
+
+# Variables that name a service on this host; they outrank a login.
+_HERE: Final = ("SWINGBOT_CONFIG", "SWINGBOT_DB_URL", "SWINGBOT_PATHS_STATE")
+_TOKEN: Final = re.compile(r"[!-~]{1,200}")
+
+
+class NoLogin(ValueError):
+    """No usable login; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """`url` has no slash at its end. `token` is None for who only reads open pages."""
+
+    url: str
+    token: str | None = None
+
+
+def url_of(text: str) -> str:
+    """Return the URL of a service in its normal form. Raises NoLogin."""
+    url = text.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        valid = valid and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        valid = False
+    if not valid or parts.query or parts.fragment or not url.isascii() or not url.isprintable():
+        raise NoLogin(
+            f"{text[:200]!r} is not the URL of a service; write it as https://lab.example"
+        )
+    return url
+
+
+def token_of(text: str) -> str:
+    """Return a token as it is sent. Raises NoLogin."""
+    token = text.strip()
+    if not _TOKEN.fullmatch(token):
+        raise NoLogin("this is not a token: it has spaces, is empty or too long")
+    return token
+
+
+def file_of(environ: Mapping[str, str]) -> Path:
+    home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "swingbot" / "login.json"
+
+
+def current(environ: Mapping[str, str] | None = None) -> Login | None:
+    """Return the login that commands use; None: the service on this host. Raises NoLogin.
+
+    SWINGBOT_URL and SWINGBOT_TOKEN outrank the file, and so do variables that name a service here.
+    """
+    env = os.environ if environ is None else environ
+    named, token = env.get("SWINGBOT_URL"), env.get("SWINGBOT_TOKEN")
+    if named == "" or (named is None and any(env.get(name) for name in _HERE)):
+        return None
+    stored = read(file_of(env))
+    if named is None:
+        if stored is None or not token:
+            return stored
+        return Login(url=stored.url, token=token_of(token))
+    url = url_of(named)
+    if token:
+        return Login(url=url, token=token_of(token))
+    return stored if stored is not None and stored.url == url else Login(url=url)
+
+
+def read(file: Path) -> Login | None:
+    """Return the stored login; None: there is none. Raises NoLogin."""
+    try:
+        with file.open("rb") as source:
+            if stat.S_IMODE(os.fstat(source.fileno()).st_mode) & 0o077:
+                raise NoLogin(f"{file} can be read by others; run `chmod 600 {file}`")
+            document = json.loads(source.read(limits.LOGIN_BYTES))
+        token = document["token"]
+        return Login(url=url_of(document["url"]), token=None if token is None else token_of(token))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NoLogin(f"{file}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, NoLogin) and "chmod" in str(error):
+            raise
+        raise NoLogin(f"{file} is not a login; run `swingbot login URL` again") from None
+
+
+def write(file: Path, login: Login) -> None:
+    """Store the login for this person alone. Raises OSError."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    document = {"url": login.url, "token": login.token}
+    private_file.write(file, (json.dumps(document, indent=2) + "\n").encode())

@@ -1,0 +1,232 @@
+"""The same commands on the service's host and from elsewhere: the same bytes and exit status, and a
+clear sentence for whatever answers in place of a service."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+from swingbot.app.cli import main
+from swingbot.app.documents import PLURALS
+from swingbot.core.access.roles import Role
+from swingbot.core.model.document_version import HEADER, VERSION
+from tests.database import fresh
+from tests.postgres import Server
+from tests.served import Served, served
+
+VERBS: Final = (
+    *(f"list {plural}" for plural in PLURALS),
+    *(f"list {plural} --json" for plural in PLURALS),
+    "list bisections --filter status=running --limit 1",
+    "list bisections --filter colour=green",
+    "list trees --limit 0",
+    "show c{comparison}",
+    "show c{comparison} --counters",
+    "show c{comparison} --json",
+    "show c{running_comparison}",
+    "show b{bisection}",
+    "show b{bisection} --json",
+    "show i{incident}",
+    "show i{incident} --json",
+    "show r{report}",
+    "show o{order}",
+    "show v1",
+    "show x{boot}",
+    "show x{boot} --json",
+    *(f"show c{{comparison}} --format {form}" for form in ("mail", "changelog", "csv", "lkp")),
+    "show c{comparison} --format perf",
+    "show b{running_bisection} --format mail",
+    "show o{order} --format mail",
+    "show c9999",
+    "show e{comparison}",
+    "show q1",
+    "show t1",
+    "status",
+    "status --json",
+    "wait c{comparison}",
+    "wait c{comparison} --json --exit-code",
+    "wait b{bisection}",
+    "wait o{order}",
+    "wait --idle --timeout 0",
+)
+
+
+@pytest.fixture(scope="module")
+def web(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with fresh(pg, template) as url, served(url, tmp_path_factory.mktemp("remote")) as running:
+        yield running
+
+
+# What a clock changes between two commands.
+CLOCK: Final = re.compile(r'\d+\.\d{4,}|(?<="now": )"[^"]+"|^\[[^]]+ s\]', re.M)
+
+
+def run(words: str, env: Mapping[str, str], stdin: str = "") -> Result:
+    return CliRunner().invoke(main, words.split(), env=env, input=stdin)
+
+
+def here(web: Served) -> dict[str, str]:
+    settings = web.settings
+    return {
+        "SWINGBOT_DB_URL": settings.db.url,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+        "SWINGBOT_WEB_PORT": str(settings.web.port),
+    }
+
+
+def elsewhere(web: Served, tmp_path: Path, **more: str) -> dict[str, str]:
+    return {
+        "SWINGBOT_URL": f"http://127.0.0.1:{web.port}",
+        "XDG_CONFIG_HOME": str(tmp_path),
+        **more,
+    }
+
+
+@pytest.mark.parametrize("words", VERBS)
+def test_a_command_prints_the_same_from_elsewhere(words: str, web: Served, tmp_path: Path) -> None:
+    typed = words.format(**dataclasses.asdict(web.lab))
+    on_host = run(typed, here(web))
+    from_elsewhere = run(typed, elsewhere(web, tmp_path))
+    assert from_elsewhere.exit_code == on_host.exit_code, from_elsewhere.output
+    assert CLOCK.sub("", from_elsewhere.stdout) == CLOCK.sub("", on_host.stdout)
+    assert CLOCK.sub("", from_elsewhere.stderr) == CLOCK.sub("", on_host.stderr)
+
+
+def test_a_login_is_kept_for_its_owner_alone_and_used_until_it_ends(
+    web: Served, tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{web.port}"
+    token = web.token("Ada", Role.SUBMITTER)["Authorization"].split()[1]
+    env = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert "not logged in" in run("login", env).output
+    wrong = run(f"login {url}", env, "swingbot_" + "x" * 43)
+    assert wrong.exit_code == 1 and "invalid, expired or revoked" in wrong.output
+    file = tmp_path / "swingbot" / "login.json"
+    assert not file.exists(), "a token that the service refuses is not kept"
+    said = run(f"login {url}/", env, token + "\n")
+    assert said.output == f"logged in to {url} as Ada (submitter)\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run("login", env).output == said.output
+    assert run("list trees", env).output == run("list trees", here(web)).output
+    local = run("tree list", env)
+    assert local.exit_code == 2 and f"you are logged in to {url}" in local.output
+    file.chmod(0o644)
+    assert f"chmod 600 {file}" in run("list trees", env).output
+    file.chmod(0o600)
+    assert run("logout", env).output == "logged out\n"
+    assert run("logout", env).output == "was not logged in\n"
+
+
+def test_pages_that_need_a_token_say_so_to_a_command(db_url: str, tmp_path: Path) -> None:
+    with served(db_url, tmp_path, SWINGBOT_WEB_READ="token") as web:
+        refused = run("list trees", elsewhere(web, tmp_path))
+        assert refused.exit_code == 1
+        assert f"Then run `swingbot login http://127.0.0.1:{web.port}`" in refused.output
+        token = web.token("Ada", Role.READER)["Authorization"].split()[1]
+        allowed = run("list trees", elsewhere(web, tmp_path, SWINGBOT_TOKEN=token))
+        assert allowed.exit_code == 0 and allowed.output == run("list trees", here(web)).output
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Answers every request with the server's `answer`: status, headers and body."""
+
+    answer: tuple[int, dict[str, str], bytes]
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.headers.get("authorization"))  # type: ignore[attr-defined]
+        status, headers, body = self.server.answer  # type: ignore[attr-defined]
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def stranger(
+    status: int, headers: dict[str, str], body: bytes = b""
+) -> Iterator[tuple[str, list[str | None]]]:
+    with HTTPServer(("127.0.0.1", 0), Stranger) as server:
+        seen: list[str | None] = []
+        server.answer, server.seen = (status, headers, body), seen  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+SERVICE: Final = {HEADER: str(VERSION)}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "sentence"),
+    [
+        (200, {}, b"<html>sign in to the wifi", "is not a swingbot service"),
+        (401, {}, b"<html>proxy", "is not a swingbot service"),
+        (200, SERVICE, b"<html>", "something else than JSON"),
+        (200, SERVICE, b"[" * 100_000, "something else than JSON"),
+        (200, SERVICE | {"Content-Length": "100"}, b"[", "is cut off"),
+        (200, {HEADER: "7"}, b"[]", "the command on this machine is too old"),
+        (200, {HEADER: "0"}, b"[]", "the service is too old"),
+        (503, SERVICE, b'{"error": "The database is away."}', "The database is away."),
+        (500, SERVICE, b"[]", "answers with status 500"),
+        (400, SERVICE, b'{"error": "no such filter"}', "no such filter"),
+    ],
+)
+def test_whatever_answers_in_place_of_a_service_is_named(
+    status: int, headers: dict[str, str], body: bytes, sentence: str, tmp_path: Path
+) -> None:
+    with stranger(status, headers, body) as (url, _):
+        said = run("list trees", {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert said.exit_code == (2 if status == 400 else 1)
+    assert sentence in said.output and said.output.count("\n") == 1
+
+
+def test_a_token_never_follows_a_redirect(tmp_path: Path) -> None:
+    with stranger(200, SERVICE, b"[]") as (other, seen):
+        with stranger(302, {"Location": f"{other}/trees.json"}) as (url, _):
+            env = {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "x", "XDG_CONFIG_HOME": str(tmp_path)}
+            said = run("list trees", env)
+        assert said.exit_code == 1 and f"redirects to {other}; the token was not" in said.output
+        assert not seen
+
+
+def test_a_service_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        said = run("status", {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert said.exit_code == 1 and "cannot be reached: Connection refused" in said.output
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "lab.example",
+        "ftp://lab.example",
+        "http://",
+        "http://a@b",
+        "http://lab/?x",
+        "http://[",
+        "http://h:x",
+    ],
+)
+def test_what_is_no_url_is_refused(url: str, tmp_path: Path) -> None:
+    said = run(f"login {url} --anonymous", {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert said.exit_code == 2 and "is not the URL of a service" in said.output
