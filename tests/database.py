@@ -101,3 +101,9 @@ def conn(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection in autocommit: what a builder writes, everyone sees."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as open_connection:
         yield open_connection
+
+
+def next_transaction(conn: sa.Connection) -> int:
+    """The number of the next transaction that writes; it grows with each one."""
+    number = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    return int(conn.execute(sa.text(number)).scalar_one())

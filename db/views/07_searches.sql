@@ -1,6 +1,7 @@
 -- What finished searches found of a metric of a branch: a bisection, or the pairs of a swing that they refuted. `commits`: one culprit, or those
 -- of which one is it; none if there is no step. Sizes are the culprit's against its parent; of a creep, those of the range. The branch of a merge
 -- is searched by a bisection of its own, whose culprit replaces the merge; `root` is the bisection that a swing started.
+-- `sole`: no other search of its root found anything, so that its size is that of the swing.
 CREATE OR REPLACE VIEW v_searches AS
 WITH search AS (
     SELECT t.name AS tree, b.testbox, b.unit_job, b.metric, b.id AS number, 'b' || b.id AS search, b.status, down.root, down.merged, root.good, root.bad,
@@ -26,5 +27,6 @@ WITH search AS (
     WHERE s.state = 'refuted' AND s.source <> 'spread' AND s.evidence->>'answer' = 'reject'
 )
 SELECT tree, testbox, unit_job, metric, number, search, status, root, merged, good, bad, commits, change_pct,
-       (bounds->>0)::double precision AS low_pct, (bounds->>1)::double precision AS high_pct
+       (bounds->>0)::double precision AS low_pct, (bounds->>1)::double precision AS high_pct,
+       count(*) OVER (PARTITION BY root) = 1 AS sole
 FROM search;

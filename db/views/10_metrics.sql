@@ -52,7 +52,7 @@ LEFT JOIN change ch ON ch.id = c.change
 LEFT JOIN (bisection_family b JOIN incident_bisection ib ON ib.bisection = b.id) ON b.root = s.bisection
 LEFT JOIN incident i ON i.id = ib.incident
 LEFT JOIN variant culprit ON culprit.id = i.culprit
-LEFT JOIN v_searches f ON f.root = s.bisection AND CASE WHEN culprit.id IS NULL THEN f.status IN ('credible_set', 'creep') ELSE f.commits = ARRAY[culprit.commit] END
+LEFT JOIN v_searches f ON f.root = s.bisection AND CASE WHEN culprit.id IS NULL THEN f.sole AND f.status IN ('credible_set', 'creep') ELSE f.commits = ARRAY[culprit.commit] END
 LEFT JOIN LATERAL (SELECT r.id, r.state, r.reason, r.sent_at FROM report r WHERE r.incident = i.id AND r.kind = 'first' ORDER BY r.state = 'dropped', r.id DESC LIMIT 1) mail ON true;
 
 -- Values for dashboard variables, read from rows of comparisons (few), not from samples (many). Unit, direction and headline are those of the

@@ -3,7 +3,7 @@ CREATE OR REPLACE VIEW v_searched_tips AS
 WITH tips AS MATERIALIZED (
     SELECT tree, commit, place FROM v_tips
 )
-SELECT s.*,
+SELECT s.tree, s.testbox, s.unit_job, s.metric, s.number, s.search, s.status, s.root, s.merged, s.good, s.bad, s.commits, s.change_pct, s.low_pct, s.high_pct,
        ARRAY(SELECT tip.commit FROM tips tip WHERE tip.tree = s.tree AND tip.place BETWEEN coalesce(good.place + 1, bad.place) AND bad.place) AS tips,
        (SELECT v.commit FROM bisection_point p JOIN variant v ON v.id = p.variant JOIN tips tip ON tip.tree = s.tree AND tip.commit = v.commit
         WHERE p.bisection = s.root

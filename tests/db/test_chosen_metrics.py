@@ -5,26 +5,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.results import metric_names
 from swingbot.core.table import strongest
 from swingbot.service.ports import Transaction
 from swingbot.service.table import judge
 from swingbot_db import read
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakelinux import FakeCommit, add_commits
 from tests.fakes import lab as fake_lab
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment
+from tests.fakes.brain import Brain
 from tests.programs import PROGRAMS
 from tests.table_requests import compare
 
@@ -55,23 +52,18 @@ class Guest:
 
 
 @pytest.fixture
-def guest(
-    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Guest]:
-    make_fakelinux(tmp_path / "linux", [])
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    with make_brain(settings, engine, tmp_path / "linux") as brain:
-        brain.fake.origin = "measured"
-        guest = Guest(brain=brain)
-        honest = fake_lab.run_files
+def guest(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> Guest:
+    brain.fake.origin = "measured"
+    guest = Guest(brain=brain)
+    honest = fake_lab.run_files
 
-        def files(directory: str, *more: Any) -> dict[str, bytes]:
-            return honest(directory, *more) | guest.add(directory)
+    def files(directory: str, *more: Any) -> dict[str, bytes]:
+        return honest(directory, *more) | guest.add(directory)
 
-        monkeypatch.setattr(fake_lab, "run_files", files)
-        base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-        brain.watch(base, job_files=[JOB])
-        yield guest
+    monkeypatch.setattr(fake_lab, "run_files", files)
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base, job_files=[JOB])
+    return guest
 
 
 def counts(*values: str) -> Files:

@@ -337,10 +337,14 @@ def test_the_culprit_in_the_branch_of_a_merge_is_that_of_the_swing(
     }
 
 
+@pytest.mark.parametrize("status", ["culprit", "credible_set"])
 def test_a_swing_of_several_culprits_in_branches_of_merges_is_one_entry_of_its_own_size(
-    brain: Brain, conn: sa.Connection
+    brain: Brain, conn: sa.Connection, status: str
 ) -> None:
     number, testbox, tree, kernels = _searched_branch(conn, brain)
+    place = (testbox.name, make.UNIT_JOB, make.METRIC)
+    make.a_boot(conn, testbox, make.a_kernel(conn, tree, "x"), values={make.METRIC: [1.0]})
+    (name,) = (row["name"] for row in rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1"))
     merges = [kernels[at].commit for at in (25, 28)]
     root = make.a_bisection(
         conn,
@@ -353,13 +357,27 @@ def test_a_swing_of_several_culprits_in_branches_of_merges_is_one_entry_of_its_o
     for merge in merges:
         side = [make.a_kernel(conn, tree, f"{merge} {n}") for n in range(3)]
         found = {"commit": side[1].commit, "change_pct": -2.5}
-        more: dict[str, Any] = {"parent": root, "merged": merge, "status": "culprit"}
-        make.a_bisection(conn, tree, testbox, side, conclusion={"culprits": [found]}, **more)
+        more: dict[str, Any] = {"parent": root, "merged": merge, "status": status}
+        conclusion: dict[str, Any] = (
+            {"culprits": [found]}
+            if status == "culprit"
+            else {"members": [found], "change_pct": -2.5}
+        )
+        make.a_bisection(conn, tree, testbox, side, conclusion=conclusion, **more)
     make.a_swing(conn, number - 14, testbox, change_pct=-5.2, state="explained", bisection=root)
     conn.commit()
     assert len(rows(brain, "SELECT 1 FROM v_searches")) == 2
     with brain.engine.connect() as reading:
-        assert [row["change_pct"] for row in read.status(reading)["swings"]] == [-5.2]
+        whole = read.status(reading)
+        entries = {
+            "swings": whole["swings"],
+            "lately": whole["lately"],
+            "news": read.tree_news(reading, name),
+            "history": read.metric_history(reading, name, *place)["swings"],
+            "board": rows(brain, "SELECT change_pct FROM v_swings"),
+        }
+    sizes = {kind: [row["change_pct"] for row in found] for kind, found in entries.items()}
+    assert sizes == {kind: [-5.2] for kind in entries}
 
 
 @pytest.mark.parametrize("name", ENDINGS)

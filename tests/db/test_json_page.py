@@ -150,6 +150,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("recipients", "recipients", commits[3], "--tree", "fake")
     lab.run("reparse", "reparse", "--dry-run")
     lab.run("retention", "retention")
+    lab.run("removal", "forget", "x1")
     lab.run("settings", "settings")
     lab.run("facts", "facts")
     lab.run("compilers", "compilers")

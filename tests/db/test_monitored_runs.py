@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 
-from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.brain import Brain
 from tests.fakes.loop import METRIC
-from tests.fakes.mail import brain_environment
 from tests.table_requests import compare
 
 JOB = JobFile(
@@ -22,13 +18,6 @@ JOB = JobFile(
         "size: 128M\n"
     ),
 )
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
-    repo = tmp_path / "linux"
-    make_fakelinux(repo, [])
-    return make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, repo)
 
 
 def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain: Brain) -> None:

@@ -37,6 +37,7 @@ from swingbot.web.access.session import operator_key
 from swingbot.web.pages.kinds import PLURALS
 from swingbot_db.engine import make_engine
 from tests.amount import ALL
+from tests.database import next_transaction
 from tests.db.crash_points import unhurried
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -117,9 +118,7 @@ class Readers:
         self._busy = True
         try:
             with self.engine.connect() as conn:
-                now = conn.exec_driver_sql(
-                    "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-                ).scalar_one()
+                now = next_transaction(conn)
                 if now == self._since:
                     return
                 self.commits += 1
@@ -131,9 +130,7 @@ class Readers:
                 words = {form[:2] for forms in pages.values() for form in forms}
                 self.read(address, words)
             with self.engine.connect() as conn:  # a reader's own visit is no news
-                self._since = conn.exec_driver_sql(
-                    "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-                ).scalar_one()
+                self._since = next_transaction(conn)
         finally:
             self._busy = False
 

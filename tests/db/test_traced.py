@@ -3,26 +3,14 @@ answers at once."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import sqlalchemy as sa
 
-from swingbot.app.settings import load
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.proof.gates import GateResult
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.mail import brain_environment
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.brain import Brain
 from tests.table_requests import compare
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
-    repo = tmp_path / "linux"
-    make_fakelinux(repo, [])
-    return make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, repo)
 
 
 def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:

@@ -27,6 +27,7 @@ from swingbot.app.wiring import connect, make_lab, make_sender, sync_testboxes
 from swingbot.service.checkpoint import on_checkpoint
 from swingbot_db import read
 from swingbot_db.store import transactions
+from tests.database import next_transaction
 from tests.fakes.lab import Desk, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop, NoRest
 from tests.fakes.mail import running_smtpd
@@ -102,11 +103,7 @@ def die_after_a_commit(engine: sa.Engine) -> None:
 
     def completed() -> int:
         with engine.connect() as conn:
-            return int(
-                conn.execute(
-                    sa.text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-                ).scalar_one()
-            )
+            return next_transaction(conn)
 
     began = completed()
 

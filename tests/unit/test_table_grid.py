@@ -72,6 +72,13 @@ def test_a_percentage_can_be_recomputed_where_a_level_differs_from_row_to_row() 
     assert said.count("in this pair") == 1
 
 
+def test_counters_that_were_not_judged_are_counted_below_the_table() -> None:
+    document = a_table({"box": [100.0, 110.0]}, ["a", "b"])
+    words = "left out: 70 counters; the evidence of others was stronger"
+    assert words not in as_text(sheet_of_table(document))
+    assert words in as_text(sheet_of_table(document | {"unjudged": 70}))
+
+
 def test_rows_that_are_unclear_for_the_same_reason_share_one_note() -> None:
     found = a_table({"box": [100.0 + n for n in range(91)]}, [f"p{n}" for n in range(91)])
     why = "about 100 more boots a side would settle it"

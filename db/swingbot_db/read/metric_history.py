@@ -41,7 +41,8 @@ SELECT s.id, s.comparison, s.testbox, s.direction, coalesce(f.change_pct, s.chan
   s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio
 FROM swing s JOIN comparison_pair c ON c.id = s.comparison JOIN variant v ON v.id = c.head
 JOIN tree t ON t.id = c.tree LEFT JOIN bisection b ON b.id = s.bisection
-LEFT JOIN v_searches f ON f.root = s.bisection AND f.status IN ('culprit', 'credible_set', 'creep')
+LEFT JOIN v_searches f ON f.root = s.bisection AND f.sole
+  AND f.status IN ('culprit', 'credible_set', 'creep')
 WHERE t.name = :tree AND s.unit_job = :unit_job AND s.metric = :metric
   AND s.state NOT IN ('suspected', 'refuted') AND b.status IS DISTINCT FROM 'not_reproduced'
 ORDER BY s.id

@@ -24,7 +24,7 @@ LEFT JOIN (SELECT f.root, min(coalesce(i.merged_into, i.id)) AS id FROM bisectio
   GROUP BY f.root) first ON first.root = s.bisection
 LEFT JOIN incident i ON i.id = first.id LEFT JOIN variant v ON v.id = i.culprit
 LEFT JOIN v_searches f ON f.root = s.bisection
-  AND CASE WHEN v.id IS NULL THEN f.status IN ('credible_set', 'creep')
+  AND CASE WHEN v.id IS NULL THEN f.sole AND f.status IN ('credible_set', 'creep')
       ELSE f.commits = ARRAY[v.commit] END
 WHERE s.state NOT IN ('known', 'refuted') AND b.status IS DISTINCT FROM 'not_reproduced'
   AND {of} ORDER BY updated DESC, s.id DESC LIMIT :limit

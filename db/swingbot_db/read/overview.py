@@ -39,9 +39,8 @@ SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction,
        x.facts->>'label' AS label
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
   JOIN testbox x ON x.name = s.testbox
-  LEFT JOIN (SELECT root, max(change_pct) AS change_pct FROM v_searches GROUP BY root
-    HAVING count(*) = 1 AND bool_and(status IN ('culprit', 'credible_set', 'creep'))) f
-    ON f.root = s.bisection
+  LEFT JOIN v_searches f ON f.root = s.bisection AND f.sole
+    AND f.status IN ('culprit', 'credible_set', 'creep')
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
 # One row an incident (its largest change), or a swing that has none yet; of each direction the
@@ -72,7 +71,7 @@ SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction,
 FROM latest l JOIN testbox x ON x.name = l.testbox LEFT JOIN incident i ON i.id = l.incident
 LEFT JOIN variant v ON v.id = i.culprit
 LEFT JOIN v_searches f ON f.root = l.bisection
-  AND CASE WHEN v.id IS NULL THEN f.status IN ('credible_set', 'creep')
+  AND CASE WHEN v.id IS NULL THEN f.sole AND f.status IN ('credible_set', 'creep')
       ELSE f.commits = ARRAY[v.commit] END
 LEFT JOIN LATERAL (SELECT r.id, r.state FROM report r WHERE r.incident = l.incident
   ORDER BY r.withdrawn IS NOT NULL, r.id LIMIT 1) m ON true

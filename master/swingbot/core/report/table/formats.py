@@ -48,6 +48,8 @@ def as_text(sheet: Sheet, *, counters: bool = False) -> str:
     hidden = len(sheet.blocks) - len(blocks)
     if hidden:
         lines += ["", f"{hidden} further metrics of the same runs; --counters shows them"]
+    if sheet.unjudged:
+        lines += ["", f"left out: {sheet.unjudged} counters; the evidence of others was stronger"]
     return _text(lines)
 
 

@@ -130,6 +130,7 @@ class Sheet:
     programs: Mapping[str, str] = field(default_factory=dict)  # by unit job
     differ: tuple[str, ...] = ()  # facts that differ between a row and its reference
     runs: _Runs = field(default_factory=dict)
+    unjudged: int = 0  # counters without a row: the evidence of others was stronger
 
     def shown(self, *, counters: bool = False) -> list[Block]:
         """Return the headline metrics; with `counters`, all metrics; never aliases."""
@@ -202,6 +203,7 @@ def sheet_of_table(
         programs={job.name: job.program for job in jobs},
         differ=tuple(_differences(table["facts_differ"], kernels)),
         runs=runs,
+        unjudged=table.get("unjudged", 0),
     )
 
 
