@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from swingbot.adapters import limits, maildir
+from swingbot.adapters import limits, maildir, process
 from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.adapters.mail_reader import TOGETHER, mail_reader, read_patches, spooled
-from swingbot.adapters.maildir import DeliveredMails, deliver, letters
+from swingbot.adapters.maildir import DeliveredMails, MaildirArchive, deliver, letters
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.patchset.touched import touched_files
@@ -68,7 +69,8 @@ def test_a_mail_beyond_a_limit_is_shown_with_the_reason(
     assert whole is not None and whole["text"].startswith("x\nx")
     assert listed["subject"] == whole["subject"] == "x"
     monkeypatch.setattr(limits, "MAIL_READER_BYTES", 0)
-    refused = mails.mail(path.name)
+    assert mails.mail(path.name) == whole, "what was read once is not read again"
+    refused = DeliveredMails(tmp_path).mail(path.name)
     assert refused is not None and "needs too much memory" in refused["text"]
     assert (refused["key"], refused.get("subject")) == (path.name, None)
 
@@ -97,6 +99,47 @@ def test_a_large_mailbox_is_read_in_pieces_whatever_is_moved_meanwhile(
     assert count == len(listed) == 2 * TOGETHER
     assert all(mail["size"] == len(mails[int(mail["subject"])]) for mail in listed)
     assert delivered.mail(paths[0].name) is None
+
+
+def test_a_mail_that_was_read_starts_no_child_even_if_it_was_moved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = deliver(tmp_path, b"Message-ID: <1@x>\nSubject: 1\n\nx\n")
+    delivered, archive = DeliveredMails(tmp_path), MaildirArchive(path=tmp_path, authoritative=True)
+
+    def answers() -> list[object]:
+        key = first.name
+        listed, mail = delivered.newest(10)[0], delivered.mail(key)
+        return [listed, mail, archive.holds("<1@x>"), archive.holds("<2@x>")]
+
+    once, started = answers(), list[object]()
+    first.rename(tmp_path / "cur" / f"{first.name}:2,S")
+    child = process.Child
+
+    def noted(*given: Any, **more: Any) -> process.Child:
+        started.append(given)
+        return child(*given, **more)
+
+    monkeypatch.setattr(process, "Child", noted)
+    assert answers() == once
+    assert started == []
+    deliver(tmp_path, b"Message-ID: <2@x>\nSubject: 2\n\nx\n")
+    assert [mail["subject"] for mail in delivered.newest(10)[0]] == ["2", "1"]
+    assert archive.holds("<2@x>")
+    assert len(started) == 2
+
+
+def test_the_thread_that_asks_pays_for_a_child_that_lives_on() -> None:
+    with mail_reader() as reader, spooled([LONG]) as file:
+        took = []
+        for _ in range(2):
+            begun, own = process.seconds(), time.thread_time()
+            reader.ask({"read": "series", "name": "x", "stack": False}, file)
+            took.append(process.seconds() - begun - (time.thread_time() - own))
+            file.seek(0)
+        before = process.seconds()
+    assert min(took) > 0.01, "the child works for some 0.2 s for each"
+    assert process.seconds() - before < 0.1, "nothing is counted twice"
 
 
 def test_an_answer_that_is_too_long_is_not_taken() -> None:

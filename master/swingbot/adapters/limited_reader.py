@@ -1,7 +1,8 @@
 """Read what is not trusted in a child process with limits of memory and time.
 
-One child serves many requests. One that exceeded a limit, or has grown, is replaced before the
-next. Its answer is data: its length is limited, and whoever asks checks its form.
+One child serves many requests; its processor time counts for the thread that asks. One that
+exceeded a limit, or has grown, is replaced before the next. Its answer is data: its length is
+limited, and whoever asks checks its form.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ class ReaderProcess:
                 answer = self._ask(json.dumps(request).encode(), file)
             except (OSError, EOFError) as error:
                 raise ReadingStopped(self._ended(error)) from None
+            finally:
+                if self._child is not None:
+                    self._child.count()
         if answer.get("grown", True):
             self.close()
         if "refused" in answer:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import mailbox
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from swingbot.adapters import limits
 from swingbot.adapters.mail_reader import Head, read_heads, read_mail
+from swingbot.adapters.remembered import REMEMBERED_BYTES, Remembered
 from swingbot.core.limits import MAIL_BYTES
 from swingbot.service.ports.results import Unreadable
 
@@ -47,29 +50,61 @@ def deliver(maildir: Path, message: bytes) -> Path:
     return maildir / "new" / key
 
 
-def letters(maildir: Path) -> list[DeliveredMail]:
+class DeliveredHeads:
+    """Headers of delivered mails. A delivered mail stays as it is, so the child that reads mails
+    is started for new ones alone. At most REMEMBERED_BYTES of headers are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[_Identity, Head] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def of(self, paths: Iterable[Path]) -> dict[Path, tuple[Head, int]]:
+        """Return the headers and the size of each mail that is still there. Raises Unreadable."""
+        found = {path: identity for path in paths if (identity := _identity(path)) is not None}
+        with self._lock:
+            heads = {path: self._known.get(identity) for path, identity in found.items()}
+        read: list[Path] = []
+
+        def starts() -> Iterator[bytes]:
+            for path in (path for path, head in heads.items() if head is None):
+                if (start := _start(path)) is not None:
+                    read.append(path)
+                    yield start
+
+        new: list[Head] = read_heads(starts()) if None in heads.values() else []
+        with self._lock:
+            for path, head in zip(read, new, strict=True):
+                heads[path] = head
+                self._remember(found[path], head)
+        return {path: (head, found[path].size) for path, head in heads.items() if head is not None}
+
+    def _remember(self, identity: _Identity, head: Head) -> None:
+        if identity not in self._known:
+            self._known[identity] = head
+            self._bytes += _size(head)
+        while self._bytes > REMEMBERED_BYTES:
+            self._bytes -= _size(self._known.pop(next(iter(self._known))))
+
+
+def letters(maildir: Path, heads: DeliveredHeads | None = None) -> list[DeliveredMail]:
     """Return all delivered mails, oldest first.
 
     A missing Maildir is empty; a file that is not a mail has no subject. Raises Unreadable.
     """
-    paths: list[Path] = []
-
-    def starts() -> Iterator[bytes]:
-        for path in files(maildir):
-            if (opened := _opened(path)) is not None:
-                paths.append(path)
-                yield opened[0]
-
-    heads = read_heads(starts())
+    found = (heads or DeliveredHeads()).of(files(maildir))
     return [
         DeliveredMail(path=path, message_id=head["message-id"], subject=head["subject"])
-        for path, head in zip(paths, heads, strict=True)
+        for path, (head, _) in found.items()
     ]
 
 
-def find(maildir: Path, message_id: str) -> list[DeliveredMail]:
+def find(
+    maildir: Path, message_id: str, heads: DeliveredHeads | None = None
+) -> list[DeliveredMail]:
     """Return the mails with that Message-ID; more than one means that a mail was sent twice."""
-    return [letter for letter in letters(maildir) if letter.message_id == message_id]
+    return [letter for letter in letters(maildir, heads) if letter.message_id == message_id]
 
 
 def files(maildir: Path) -> Iterator[Path]:
@@ -83,21 +118,37 @@ def files(maildir: Path) -> Iterator[Path]:
     return iter(sorted(paths, key=lambda path: path.name))
 
 
-def _opened(path: Path, most: int = limits.ARCHIVED_MAIL_BYTES) -> tuple[bytes, int] | None:
-    """Return the first `most` bytes of a mail, and its size."""
-    try:
-        with path.open("rb") as file:
-            return file.read(most), os.fstat(file.fileno()).st_size
-    except OSError:
-        return None  # moved from new/ to cur/ or deleted by a mail reader in the meantime
+class _Identity(NamedTuple):
+    """What a file keeps when a mail reader moves it from new/ to cur/."""
+
+    key: str
+    inode: int
+    size: int  # bytes
+    changed_ns: int
 
 
-def _delivered_at(path: Path) -> int | None:
-    """Return when a mail was delivered, in nanoseconds; None as in `_opened`."""
+def _identity(path: Path) -> _Identity | None:
+    """Return None for what is no file, and for a mail that was moved or deleted meanwhile."""
     try:
-        return path.stat().st_mtime_ns if path.is_file() else None
+        facts = path.stat()
     except OSError:
         return None
+    if not stat.S_ISREG(facts.st_mode):
+        return None
+    return _Identity(_key(path), facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+def _start(path: Path, most: int = limits.ARCHIVED_MAIL_BYTES) -> bytes | None:
+    """Return the first `most` bytes of a mail; None as `_identity`."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError:
+        return None
+
+
+def _size(head: Head) -> int:
+    return sum(map(len, head.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,36 +156,38 @@ class DeliveredMails:
     """The mails of a Maildir for pages. Their `key` is the file's name without Maildir's flags."""
 
     maildir: Path
+    _heads: DeliveredHeads = field(default_factory=DeliveredHeads, compare=False, repr=False)
+    _mails: Remembered[_Identity, tuple[Head, str]] = field(
+        default_factory=lambda: Remembered(lambda mail: len(mail[1])), compare=False, repr=False
+    )
 
     def newest(self, most: int) -> tuple[list[dict[str, Any]], int]:
         """Return the headers, key and size of the newest mails, and the number of all."""
-        times = {path: _delivered_at(path) for path in files(self.maildir)}
+        found = {path: _identity(path) for path in files(self.maildir)}
         newest = sorted(
-            ((at, path.name, path) for path, at in times.items() if at is not None), reverse=True
+            ((one.changed_ns, path.name, path) for path, one in found.items() if one), reverse=True
         )
-        found = ((path, _opened(path)) for _, _, path in newest[:most])
-        shown = {path: opened for path, opened in found if opened is not None}
+        shown = [path for _, _, path in newest[:most]]
         try:
-            heads: Sequence[Head] = read_heads(start for start, _ in shown.values())
+            heads = self._heads.of(shown)
         except Unreadable:
-            heads = [{}] * len(shown)
-        facts = [
-            _facts(path, size, head)
-            for (path, (_, size)), head in zip(shown.items(), heads, strict=True)
-        ]
-        return facts, len(newest)
+            heads = {path: ({}, one.size) for path in shown if (one := found[path])}
+        return [_facts(path, size, head) for path, (head, size) in heads.items()], len(newest)
 
     def mail(self, key: str) -> dict[str, Any] | None:
         """Return a mail with its `text`; None if there is none with this key."""
+        if not _KEY.fullmatch(key):
+            return None
         path = next((path for path in files(self.maildir) if _key(path) == key), None)
-        opened = _opened(path, MAIL_BYTES) if path and _KEY.fullmatch(key) else None
-        if path is None or opened is None:
+        one = _identity(path) if path else None
+        data = _start(path, MAIL_BYTES) if path else None
+        if path is None or one is None or data is None:
             return None
         try:
-            head, text = read_mail(opened[0])
+            head, text = self._mails.get(one, lambda: read_mail(data))
         except Unreadable as error:
             head, text = {}, f"({error})"
-        return _facts(path, opened[1], head) | {"text": text}
+        return _facts(path, one.size, head) | {"text": text}
 
 
 def _key(path: Path) -> str:
@@ -163,9 +216,10 @@ class MaildirArchive:
     path: Path
     authoritative: bool
     copies: tuple[Path, ...] = ()
+    _heads: DeliveredHeads = field(default_factory=DeliveredHeads, compare=False, repr=False)
 
     def holds(self, message_id: str) -> bool:
-        return any(find(place, message_id) for place in (self.path, *self.copies))
+        return any(find(place, message_id, self._heads) for place in (self.path, *self.copies))
 
     def keep(self, message: bytes) -> None:
         if not self.authoritative:

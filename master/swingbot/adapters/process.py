@@ -86,18 +86,35 @@ class Child:
             start_new_session=True,
         )
 
+        self._counted = 0.0  # processor seconds
+
     def ended(self, seconds: float = 0.0) -> int | None:
         """Return the exit status, negative for a signal; None if it runs after `seconds`."""
-        try:
-            return self._popen.wait(seconds) if seconds else self._popen.poll()
-        except subprocess.TimeoutExpired:
-            return None
+        end = time.monotonic() + seconds
+        while not self._reap(os.WNOHANG) and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _PAUSE_SECONDS[1]))
+        return self._popen.returncode
+
+    def count(self) -> None:
+        """Count for this thread the processor time that the child took since the last count."""
+        if self._popen.returncode is None:  # it may have ended, and waits to be reaped
+            self._count(time.clock_gettime(_clock_of(self._popen.pid)))
 
     def end(self) -> None:
         """Kill it and what it started."""
-        if self._popen.poll() is None:
+        if not self._reap(os.WNOHANG):
             os.killpg(self._popen.pid, signal.SIGKILL)
-        self._popen.wait()
+            self._reap()
+
+    def _reap(self, options: int = 0) -> bool:
+        """Wait for it; return whether it has ended. Its last processor time is counted."""
+        if self._popen.returncode is None and (taken := _reaped(self._popen, options)) is not None:
+            self._count(taken)
+        return self._popen.returncode is not None
+
+    def _count(self, taken: float) -> None:
+        _take(max(0.0, taken - self._counted))
+        self._counted = max(self._counted, taken)
 
 
 @contextmanager
@@ -188,12 +205,28 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 def _ended(child: subprocess.Popen[bytes], options: int = 0) -> bool:
     """Wait for `child`, and count its processor time for this thread when it has ended."""
+    taken = _reaped(child, options)
+    _take(taken or 0.0)
+    return taken is not None
+
+
+def _reaped(child: subprocess.Popen[bytes], options: int) -> float | None:
+    """Wait for `child`; return its processor seconds when it has ended."""
     pid, status, usage = os.wait4(child.pid, options)
-    if pid:
-        child.returncode = os.waitstatus_to_exitcode(status)
-        taken = usage.ru_utime + usage.ru_stime
-        _of_processes.seconds = getattr(_of_processes, "seconds", 0.0) + taken
-    return bool(pid)
+    if not pid:
+        return None
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _take(taken: float) -> None:
+    """Count processor seconds of a process for this thread."""
+    _of_processes.seconds = getattr(_of_processes, "seconds", 0.0) + taken
+
+
+def _clock_of(pid: int) -> int:
+    """The clock of the processor time of a process, as clock_getcpuclockid(3)."""
+    return (~pid << 3) | 2
 
 
 def _read(file: IO[bytes], most: int = -1) -> bytes:
