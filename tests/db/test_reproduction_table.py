@@ -6,7 +6,10 @@ import asyncio
 import json
 import subprocess
 import tarfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ import sqlalchemy as sa
 from starlette.types import Message
 
 from swingbot.adapters import limits as adapter_limits
+from swingbot.app.reproduction import Reproductions
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, members
 from swingbot.service import limits
+from swingbot.web.pages.reproduction import ClientLeft
 from swingbot_worker.rootfs import contents, cpio
 from tests import builders as make
 from tests.git_shim import git_shim
@@ -343,6 +348,39 @@ def test_a_patch_that_is_too_large_costs_once_and_is_named(
     notes.write_text("")
     second = world.client.get("/experiment/e1/reproduce.tar.gz")
     assert (second.content, notes.read_text()) == (first.content, "")
+
+
+def test_a_kit_that_takes_long_keeps_no_other_waiting_and_is_written_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    an_experiment_with_files(world)
+    dear, gone, go = world.kit("e1"), threading.Event(), threading.Event()
+    other = replace(dear, id="e2")
+    write, written = Reproductions.write, list[str]()
+
+    def slow(made: Reproductions, kit: Kit, target: Path) -> int:
+        written.append(kit.id)
+        assert kit.id == "e2" or go.wait(600)
+        return write(made, kit, target)
+
+    def leaves() -> None:
+        with world.made.wanted(gone.is_set):
+            world.made.kept(dear)
+
+    monkeypatch.setattr(Reproductions, "write", slow)
+    with ThreadPoolExecutor(3) as threads:
+        try:
+            twice = [threads.submit(world.made.kept, dear) for _ in range(2)]
+            left = threads.submit(leaves)
+            assert world.made.kept(other).is_file()
+            gone.set()
+            with pytest.raises(ClientLeft):
+                left.result(600)
+            assert not any(kit.done() for kit in twice)
+        finally:
+            go.set()
+        assert twice[0].result().read_bytes() == twice[1].result().read_bytes()
+    assert sorted(written) == ["e1", "e2"]
 
 
 def test_git_stops_when_the_client_has_left(

@@ -11,6 +11,7 @@ import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -39,6 +40,7 @@ KINDS: Final = ("report", "comparison", "experiment")
 NAME: Final = "reproduce.tar.gz"
 KEPT: Final = 20  # tarballs that the web service caches; each is about 15 MB
 _LEVEL: Final = 6
+_LOOK_SECONDS: Final = 0.2  # between two looks whether a client still waits
 _OF_PROGRAM: Final = (".awk", ".c")
 
 
@@ -135,6 +137,14 @@ class LocalReproductionSources:
         return self._artifacts.open(sha256)
 
 
+@dataclass(slots=True)
+class _WritingTurn:
+    """`wanted`: threads that write or wait."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    wanted: int = 0
+
+
 class Reproductions:
     """Tarballs of reports, comparisons and experiments, built on demand and cached."""
 
@@ -142,7 +152,8 @@ class Reproductions:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._mirror = Mirror(settings.mirror)  # remembers patches
         self._late: Remembered[str, set[str]] = Remembered()  # of each kit
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
+        self._writing: dict[Path, _WritingTurn] = {}
 
     @contextmanager
     def wanted(self, gone: Callable[[], bool]) -> Iterator[None]:
@@ -203,13 +214,33 @@ class Reproductions:
         """Path of the kit's tarball, cached or built now. Raises OSError, ArtifactError."""
         folder = self._settings.reproductions
         target = folder / f"{kit.id}-{_digest(members(kit))}.tar.gz"
-        with self._one_at_a_time:
+        with self._writing_alone(target):
             if not target.is_file():
                 folder.mkdir(parents=True, exist_ok=True)
                 self.write(kit, target)
-            os.utime(target)
-            _forget_old(folder)
+            with self._lock:
+                os.utime(target)
+                _forget_old(folder)
         return target
+
+    @contextmanager
+    def _writing_alone(self, target: Path) -> Iterator[None]:
+        """Wait until no other thread writes this tarball. Raises Stopped."""
+        with self._lock:
+            turn = self._writing.setdefault(target, _WritingTurn())
+            turn.wanted += 1
+        try:
+            while not turn.lock.acquire(timeout=_LOOK_SECONDS):
+                process.check_stopped()
+            try:
+                yield
+            finally:
+                turn.lock.release()
+        finally:
+            with self._lock:
+                turn.wanted -= 1
+                if not turn.wanted:
+                    del self._writing[target]
 
     def _pack(self, kit: Kit, file: BinaryIO) -> None:
         when = datetime.fromisoformat(kit.created_at.replace("Z", "+00:00"))

@@ -176,7 +176,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         lambda metric: unit_of(programs, metric),
         kits,
     )
-    share(app.router.routes, fair(PAGE_THREADS))
+    share(app.router.routes)
 
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None
@@ -194,7 +194,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     limited = RequestLimits(
         SpooledBodies(gate, spool),
         renderer,
-        spent,
+        fair(PAGE_THREADS),
         functools.partial(_limit, patch_bytes),
         of_worker,
         traffic=traffic,

@@ -17,10 +17,10 @@ HEAD_SECONDS: Final = 20.0
 IDLE_SECONDS: Final = 15
 # Seconds for which a client may read none of the response.
 STALL_SECONDS: Final = 60.0
-# Requests, and connections without one, of a client at once; browsers keep 6 connections open.
-CLIENT_REQUESTS: Final = 32
-# Processor seconds that a request counts for besides its thread: its head, and its response.
-REQUEST_SECONDS: Final = 0.005
+# A client has at most one request for this many places that are free.
+PLACES_SHARE: Final = 4
+# Processor seconds that the head of a request counts for; the rest is measured.
+REQUEST_SECONDS: Final = 0.002
 # Bytes of the body of a request that sends no files.
 FORM_BYTES: Final = 64 << 10
 # Seconds of such a body.

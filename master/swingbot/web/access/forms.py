@@ -19,7 +19,6 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from markupsafe import Markup
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -29,6 +28,7 @@ from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
 from .. import limits
+from ..http.fair_threads import in_turn
 from ..http.render import Renderer
 from .session import Sessions, bearer_of
 
@@ -192,7 +192,7 @@ class Forms:
             await self._sessions.sign_in(request, values.get("key", "").strip(), answer)
         except HTTPException as error:
             status = 403 if error.status_code == HTTPStatus.UNAUTHORIZED else error.status_code
-            return await run_in_threadpool(self.ask, request, error.detail, status, error.headers)
+            return await in_turn(request, self.ask, request, error.detail, status, error.headers)
         return answer
 
     async def sign_out(self, request: Request) -> Response:

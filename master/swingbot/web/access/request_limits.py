@@ -7,8 +7,8 @@ what it may do.
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,12 +18,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
+from swingbot.core.access.rates import UNLIMITED, Rate
 
 from .. import limits
 from ..http.error_response import failure
+from ..http.fair_threads import THREADS, Charged, FairThreads, client_of
 from ..http.render import Renderer
-from .session import client_of
 
 Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 
@@ -69,24 +69,18 @@ class RequestLimits:
         self,
         app: ASGIApp,
         renderer: Renderer,
-        spent: Buckets,
+        threads: FairThreads,
         limit: Limit,
         known: Callable[[HTTPConnection], bool],
-        now: Callable[[], float] = time.monotonic,
         traffic: Traffic | None = None,
     ) -> None:
-        """`spent` has the processor seconds of each client, charged by the threads that work.
+        """`threads` work for pages and acts, and charge it to the client; what a request takes on
+        the event loop is charged here.
 
         `traffic` has the maximum number of concurrent requests, and counts them.
         """
-        self._app, self._renderer, self._limit, self._known, self._now = (
-            app,
-            renderer,
-            limit,
-            known,
-            now,
-        )
-        self._spent = spent
+        self._app, self._renderer, self._threads = app, renderer, threads
+        self._limit, self._known = limit, known
         self._traffic = traffic or Traffic(200)
         self._at_once: Counter[str] = Counter()
 
@@ -112,30 +106,42 @@ class RequestLimits:
             await answer(scope, receive, send)
             return
         with ExitStack() as stack:
+            client = client_of(request)
             if counted:
                 stack.enter_context(self._traffic.one_more())
-                stack.enter_context(_one_more(self._at_once, client_of(request)))
-            await self._app(scope, _measured(receive, limit), send)
+                stack.enter_context(_one_more(self._at_once, client))
+            if known:
+                await self._app(scope, _measured(receive, limit), send)
+                return
+            scope[THREADS] = self._threads
+            await Charged(
+                self._app(scope, _measured(receive, limit), send),
+                functools.partial(self._threads.charge, client),
+            )
 
     def _too_often(self, request: HTTPConnection) -> HTTPException | None:
         client = client_of(request)
-        wait = self._spent.wait(client, self._now(), 0.0)
+        wait = self._threads.wait(client)
         if wait > 0:
             return HTTPException(
                 429,
                 "Requests from your address took too much processor time; wait a moment.",
                 headers={"retry-after": str(math.ceil(wait))},
             )
-        self._spent.charge(client, limits.REQUEST_SECONDS, self._now())
+        self._threads.charge(client, limits.REQUEST_SECONDS)
         return None
 
     def _too_many(self, request: HTTPConnection) -> HTTPException | None:
-        """Requests that wait for their turn or their reader take memory, not processor time."""
-        client = client_of(request)
-        if self._at_once[client] >= limits.CLIENT_REQUESTS:
-            return _wait_for(429, f"{limits.CLIENT_REQUESTS} requests from your address")
-        if self._traffic.open >= self._traffic.most:
+        """Requests that wait for their turn or their reader take places, not processor time.
+
+        A client has at most as many as a share of the free ones, so some are free for others
+        (dynamic thresholds, Choudhury and Hahne 1998).
+        """
+        mine, free = self._at_once[client_of(request)], self._traffic.most - self._traffic.open
+        if free <= 0:
             return _wait_for(503, f"{self._traffic.most} requests")
+        if mine * limits.PLACES_SHARE >= free:
+            return _wait_for(429, f"{mine} requests from your address")
         return None
 
     def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:

@@ -14,16 +14,17 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from swingbot.core.access import tokens
-from swingbot.core.access.rates import Buckets, Rate, client_key
+from swingbot.core.access.rates import Buckets, Rate
 from swingbot.core.access.roles import Person
 from swingbot.service.access import refuse_sign_in, sign_in, sign_out
 from swingbot.service.ports.transaction import OpenTransaction
+
+from ..http.fair_threads import client_of, in_turn
 
 HOURS: Final = 12  # lifetime of a session
 # Tokens cannot be guessed; this keeps attempts from filling the logs and the database.
@@ -78,12 +79,12 @@ class Sessions:
         """
         bearer = bearer_of(request)
         if bearer is None:
-            return await run_in_threadpool(self.signed_in, request)
+            return await in_turn(request, self.signed_in, request)
         return await self._known(request, bearer)
 
     async def _known(self, request: HTTPConnection, text: str) -> Person:
         # A valid token is never refused for the invalid ones of others at the same address.
-        person = await run_in_threadpool(self._holder, text)
+        person = await in_turn(request, self._holder, text)
         if person is not None:
             return person
         client = client_of(request)
@@ -94,7 +95,7 @@ class Sessions:
                 "Too many invalid tokens from your address; wait a minute.",
                 headers={"retry-after": str(int(wait) + 1)},
             )
-        await run_in_threadpool(self._note, "sign-in refused", refuse_sign_in, client)
+        await in_turn(request, self._note, "sign-in refused", refuse_sign_in, client)
         await asyncio.sleep(self._pause)
         raise HTTPException(
             401,
@@ -119,7 +120,7 @@ class Sessions:
         session = secrets.token_urlsafe(32)
         seconds = HOURS * 3600
         facts = (person, tokens.digest(session), seconds, client_of(request))
-        await run_in_threadpool(self._note, "sign in", sign_in, *facts)
+        await in_turn(request, self._note, "sign in", sign_in, *facts)
         answer.set_cookie(
             self.cookie,
             session,
@@ -133,7 +134,7 @@ class Sessions:
 
     async def sign_out(self, request: HTTPConnection, answer: Response) -> None:
         session = tokens.digest(self.given(request))
-        await run_in_threadpool(self._note, "sign out", sign_out, session)
+        await in_turn(request, self._note, "sign out", sign_out, session)
         answer.delete_cookie(
             self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure
         )
@@ -143,8 +144,3 @@ def bearer_of(request: HTTPConnection) -> str | None:
     """Return the bearer token of the request; None if it has no such header."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else None
-
-
-def client_of(request: HTTPConnection) -> str:
-    """Key that identifies a client; behind a trusted proxy, the address that the proxy gives."""
-    return client_key(request.client.host if request.client else "")

@@ -1,4 +1,4 @@
-"""Threads of pages, kits and planning, shared among clients by processor time.
+"""Threads of pages, acts, kits and planning, shared among clients by processor time.
 
 A client has one thread of each pool at a time; further calls of it wait. All pools charge the same
 budget. A thread that becomes free goes to the client that used the least processor time recently,
@@ -11,13 +11,21 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
-from starlette.requests import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, request_response
 
@@ -25,6 +33,9 @@ from swingbot.core.access.rates import Buckets, client_key
 
 # Each may hold two connections to the database; those that find none in the pool wait for one.
 PAGE_THREADS: Final = 8
+
+# Key of the threads in the scope of a request.
+THREADS: Final = "swingbot.threads"
 
 T = TypeVar("T")
 _OVER: Final = object()
@@ -83,8 +94,16 @@ class FairThreads:
         try:
             return await to_thread.run_sync(timed, limiter=self._limiter)
         finally:
-            self._spent.charge(client, taken, self._now())
+            self.charge(client, taken)
             self._end(whose)
+
+    def charge(self, client: str, seconds: float) -> None:
+        """Let `client` pay for processor time that it took elsewhere too."""
+        self._spent.charge(client, seconds, self._now())
+
+    def wait(self, client: str) -> float:
+        """Seconds until `client` has paid enough to be served; 0.0: it may ask."""
+        return self._spent.wait(client, self._now(), 0.0)
 
     async def each(self, client: str, pieces: Iterator[T]) -> AsyncIterator[T]:
         """Yield the pieces; each has a turn of its own, so a slow reader keeps no thread."""
@@ -130,19 +149,71 @@ class FairThreads:
         return self._spent.debt(self._waiting[whose][0].client, self._now())
 
 
-def share(routes: Iterable[BaseRoute], threads: FairThreads) -> None:
-    """Let each endpoint that blocks run in `threads`, and its pieces too."""
+class Charged(Awaitable[T]):
+    """What the coroutine takes on the event loop; `charge` gets the processor seconds of each step.
+
+    Its threads and the tasks that it starts are not included.
+    """
+
+    def __init__(
+        self,
+        coroutine: Awaitable[T],
+        charge: Callable[[float], None],
+        seconds: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._coroutine, self._charge, self._seconds = coroutine, charge, seconds
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps = self._coroutine.__await__()
+        step: Callable[..., Any] = steps.send
+        given: Any = None
+        while True:
+            began = self._seconds()
+            try:
+                waits_for = step(given)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            finally:
+                self._charge(self._seconds() - began)
+            try:
+                step, given = steps.send, (yield waits_for)
+            except BaseException as error:  # a cancelled task
+                step, given = steps.throw, error
+
+
+def client_of(request: HTTPConnection) -> str:
+    """Key that identifies a client; behind a trusted proxy, the address that the proxy gives."""
+    return client_key(request.client.host if request.client else "")
+
+
+async def in_turn(request: HTTPConnection, call: Callable[..., T], *args: object) -> T:
+    """Call in a thread of the pages when it is the turn of the client, and charge it.
+
+    An application without request limits has no such threads, and charges nobody.
+    """
+    threads: FairThreads | None = request.scope.get(THREADS)
+    if threads is None:
+        return await run_in_threadpool(call, *args)
+    return await threads.run(client_of(request), call, *args)
+
+
+def in_turns(request: HTTPConnection, response: Response) -> Response:
+    """Return the response; each of its pieces is made `in_turn`."""
+    threads: FairThreads | None = request.scope.get(THREADS)
+    if threads is not None and isinstance(response, PiecesResponse):
+        response.body_iterator = threads.each(client_of(request), response.pieces)
+    return response
+
+
+def share(routes: Iterable[BaseRoute]) -> None:
+    """Let each endpoint that blocks run in the threads of the pages, and its pieces too."""
     for route in routes:
         if isinstance(route, Route) and not inspect.iscoroutinefunction(route.endpoint):
-            route.app = request_response(_shared(route.endpoint, threads))
+            route.app = request_response(_shared(route.endpoint))
 
 
-def _shared(endpoint: Callable[[Request], Response], threads: FairThreads) -> Callable[..., Any]:
+def _shared(endpoint: Callable[[Request], Response]) -> Callable[..., Any]:
     async def shared(request: Request) -> Response:
-        client = client_key(request.client.host if request.client else "")
-        response = await threads.run(client, endpoint, request)
-        if isinstance(response, PiecesResponse):
-            response.body_iterator = threads.each(client, response.pieces)
-        return response
+        return in_turns(request, await in_turn(request, endpoint, request))
 
     return shared

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import ipaddress
-from collections.abc import Callable
 from typing import Any, Final
 
 import uvicorn
@@ -30,7 +28,7 @@ class SurplusCloser:
         self.waiting, self._scheduled = waiting, False
 
     def wait(self, connection: ImpatientProtocol) -> None:
-        self.waiting.add(connection.client_key, connection, connection.loop.time())
+        self.waiting.add(connection.client_key, connection)
         self._schedule(connection)
 
     def _schedule(self, connection: ImpatientProtocol) -> None:
@@ -40,8 +38,7 @@ class SurplusCloser:
 
     def _trim(self, connection: ImpatientProtocol) -> None:
         self._scheduled = False
-        self.waiting.close_surplus(len(connection.connections), connection.loop.time())
-        self._schedule(connection)
+        self.waiting.close_surplus(len(connection.connections))
 
 
 class ImpatientProtocol(H11Protocol):
@@ -139,7 +136,7 @@ def config(
         host=host,
         port=port,
         http=functools.partial(  # type: ignore[arg-type]  # called with keywords only
-            ImpatientProtocol, door=SurplusCloser(WaitingConnections(connections, _among(proxies)))
+            ImpatientProtocol, door=SurplusCloser(WaitingConnections(connections))
         ),
         ws="none",
         log_level="warning",
@@ -152,26 +149,3 @@ def config(
         timeout_graceful_shutdown=STOP_SECONDS,
         **more,
     )
-
-
-def _among(proxies: str) -> Callable[[str], bool]:
-    """Return a check whether a client is one of the trusted `proxies`."""
-    networks = []
-    for text in proxies.split(","):
-        try:
-            networks.append(ipaddress.ip_network(text.strip(), strict=False))
-        except ValueError:
-            continue  # empty, `*` or the path of a socket
-
-    def trusted(client: str) -> bool:
-        if proxies.strip() == "*":
-            return True
-        try:
-            address = ipaddress.ip_network(client)
-        except ValueError:
-            return False
-        return any(
-            address.version == network.version and address.overlaps(network) for network in networks
-        )
-
-    return trusted

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -20,6 +19,7 @@ from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
 from ..access.forms import FORM_HEADERS, Form, Forms
+from ..http.fair_threads import in_turn
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 
@@ -60,7 +60,7 @@ class IncidentPages:
         form = await self._forms.read(request)
         number = ids.read(request.path_params["id"], "incident")[1]
         try:
-            goal = await run_in_threadpool(_do, self._lab, number, form)
+            goal = await in_turn(request, _do, self._lab, number, form)
         except RequestError as error:
             raise HTTPException(400, f"{error}. Nothing was changed.") from None
         except GitError as error:

@@ -6,11 +6,11 @@ with person, time and reason.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -19,6 +19,7 @@ from starlette.routing import Route
 from swingbot.core.model.statuses import ReportAct
 
 from ..access.forms import FORM_HEADERS, Forms
+from ..http.fair_threads import in_turn
 from ..http.render import Renderer, is_json
 from ..ports import Connection, Engine, Row
 
@@ -105,9 +106,8 @@ class ModerationPages:
                 "Give a reason for dropping the report; it is recorded with the report.",
             )
         try:
-            await run_in_threadpool(
-                self._moderator.decide, request.path_params["id"], act, who=form.who, why=why
-            )
+            decide = functools.partial(self._moderator.decide, who=form.who, why=why)
+            await in_turn(request, decide, request.path_params["id"], act)
         except ValueError as error:
             return await self._refused(request, str(error))
         return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
@@ -116,16 +116,15 @@ class ModerationPages:
         form = await self._forms.read(request)
         if form.text("act", 20) not in ("stop", "resume"):
             raise HTTPException(400, "The action must be stop or resume; nothing was changed.")
-        await run_in_threadpool(
-            self._moderator.switch,
-            stopped=form.text("act") == "stop",
-            who=form.who,
-            why=form.text("why"),
+        stopped, why = form.text("act") == "stop", form.text("why")
+        await in_turn(
+            request,
+            functools.partial(self._moderator.switch, stopped=stopped, who=form.who, why=why),
         )
         return RedirectResponse("/outbox", status_code=HTTPStatus.SEE_OTHER)
 
     async def _refused(self, request: Request, problem: str) -> Response:
-        return await run_in_threadpool(self.waiting, request, problem)
+        return await in_turn(request, self.waiting, request, problem)
 
     def routes(self) -> list[Route]:
         return [

@@ -24,8 +24,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, members
 
-from ..access.session import client_of
-from ..http.fair_threads import FairThreads
+from ..http.fair_threads import FairThreads, client_of
 from ..http.file_response import stored
 
 

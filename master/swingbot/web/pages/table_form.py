@@ -39,8 +39,8 @@ from swingbot.service.table.plan import Requested, TablePlan
 from swingbot.service.table.request import TableRequest
 from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
-from swingbot.web.access.session import bearer_of, client_of
-from swingbot.web.http.fair_threads import FairThreads
+from swingbot.web.access.session import bearer_of
+from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
 from swingbot.web.http.render import Renderer
 from swingbot.web.pages.form_body import (
     FILES,
@@ -153,11 +153,11 @@ class TableForm:
                     raise HTTPException(
                         403, "JSON requests need a token: send `Authorization: Bearer <token>`."
                     )
-                sent, dry_run = read_json(body, self._patch_bytes)
+                sent, dry_run = await in_turn(request, read_json, body, self._patch_bytes)
                 form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
                 return await self._in_turn(form, self._answer_json, dry_run)
             same_site(request)
-            sent = read_form(kind, body, self._patch_bytes)
+            sent = await in_turn(request, read_form, kind, body, self._patch_bytes)
             self._forms.check(request, sent.values)
             form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
             return await self._in_turn(form, self._answer_form)

@@ -27,6 +27,7 @@ from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
+from swingbot.web.http.fair_threads import in_turn, in_turns
 from swingbot.web.http.file_response import stored
 from swingbot.web.workers.controllers import Controllers
 from swingbot_jobs import codec
@@ -177,7 +178,11 @@ class Exchange:
     async def get_artifact(self, request: Request) -> Response:
         sha256, name = request.path_params["sha256"], request.query_params.get("name", "")
         try:
-            file = await to_thread.run_sync(self._store.open, sha256, limiter=self._threads)
+            file = (
+                await in_turn(request, self._store.open, sha256)
+                if self._attempt(request) is None
+                else await to_thread.run_sync(self._store.open, sha256, limiter=self._threads)
+            )
         except ValueError as error:
             return _refuse(400, str(error))
         except Gone as error:
@@ -194,13 +199,8 @@ class Exchange:
             "Cache-Control": "public, max-age=31536000, immutable",
             "Content-Disposition": f'{"inline" if text else "attachment"}; filename="{name}"',
         }
-        return stored(
-            request,
-            file,
-            sha256,
-            "text/plain; charset=utf-8" if text else "application/octet-stream",
-            headers,
-        )
+        media_type = "text/plain; charset=utf-8" if text else "application/octet-stream"
+        return in_turns(request, stored(request, file, sha256, media_type, headers))
 
     async def get_attempt(self, request: Request) -> Response:
         """Tell an executor whether its work is still needed. Asking keeps its testbox leased.
