@@ -113,6 +113,7 @@ MODULES: Final = {
     "swingbot.core.raw.tar_members": "results",
     "swingbot.core.stats.history_file": OWN,
     "swingbot.core.stats.parse": OWN,
+    "swingbot.core.stats.table_cells": OWN,
     "swingbot.service.bisect.weigh_points": "kernel records",
     "swingbot.service.report.draft_followups": OWN,
     "swingbot.service.report.kit_parts": "kernel records",

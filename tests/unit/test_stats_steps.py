@@ -16,7 +16,7 @@ from swingbot.app.commands.stats import stats
 from swingbot.core.stats.findings import Findings, look, without_small
 from swingbot.core.stats.findings_text import tell
 from swingbot.core.stats.history_file import draw_history, parse_history
-from swingbot.core.stats.parse import BadSamples
+from swingbot.core.stats.parse import BadSamples, parse_file
 from swingbot.core.stats.steps import StepNoise, _p_of_difference
 from swingbot_jobs import codec
 
@@ -338,6 +338,27 @@ def test_runs_of_a_point_are_averaged_and_points_are_sorted_by_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("x;value\nv6,1;1,5\nb;-2\nc;1,25e3\n", "csv"),
+        ("x\tvalue\nv6,1\t1,5\nb\t-2\nc\t1,25e3\n", "tsv"),
+        ('x,value\n"v6,1","1,5"\nb,-2\nc,"1,25e3"\n', "csv"),
+        ("x;value\nv6,1;1.5\nb;-2\nc;1.25e3\n", "csv"),
+    ],
+)
+def test_semicolons_and_decimal_commas_are_read(text: str, form: str) -> None:
+    points = [(point.x, point.value) for point in parse_history(text, form)]
+    assert points == [("v6,1", 1.5), ("b", -2.0), ("c", 1250.0)]
+
+
+def test_boots_with_decimal_commas_are_read() -> None:
+    base, head = parse_file("side;boot;value\nbase;1;10,5\nbase;1;10\nhead;1;11,25\n", "csv")
+    assert [boot.values for boot in base + head] == [(10.5, 10.0), (11.25,)]
+    base, head = parse_file("base;head\n1,5 2,5;3,5\n", "csv")
+    assert [boot.values for boot in base + head] == [(1.5, 2.5), (3.5,)]
+
+
+@pytest.mark.parametrize(
     ("text", "form", "why"),
     [
         ("a,b\n1,2\n", "csv", "no column 'value'"),
@@ -351,6 +372,10 @@ def test_runs_of_a_point_are_averaged_and_points_are_sorted_by_time() -> None:
         ('[{"value": [1]}]', "json", "not a number"),
         ("value,time\n1,1\n2,\n", "csv", "others do not"),
         ("x,value,anchor\na,1,1\nb,2,\n", "csv", "has no anchor"),
+        ("x;value\na;1,5\nb;1.25\n", "csv", r"a comma \(1,5\) and numbers with a point"),
+        ("x;value\na;999\nb;1,001\n", "csv", "or with one between thousands"),
+        ("x\tvalue\na\t1,001\nb\t1,002\n", "tsv", "or with one between thousands"),
+        ("x;value\na;1.234,5\n", "csv", "nothing between thousands"),
     ],
 )
 def test_a_file_that_is_no_history_is_refused_with_a_reason(text: str, form: str, why: str) -> None:

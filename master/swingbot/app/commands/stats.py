@@ -205,7 +205,8 @@ def stats_history(
     FILE is a CSV or TSV table with the columns x (a commit, a date, a number) and value, or a JSON
     list of objects with these keys; - is stdin. Optional columns: time (a number; points are sorted
     by it), run (lines with the same x are runs and are averaged), anchor (value of an unchanged
-    kernel measured together with this point; shows whether the machine changed).
+    kernel measured together with this point; shows whether the machine changed). Semicolons between
+    the columns and decimal commas are read too.
 
     \b
     Examples:

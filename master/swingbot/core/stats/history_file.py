@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Final
 from swingbot.core import limits
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.parse import GAPS, BadSamples
+from swingbot.core.stats.table_cells import read_cells
 
 COLUMNS: Final = ("x", "value", "time", "run", "anchor")
 _FORM: Final = (
@@ -36,7 +36,7 @@ def parse_history(text: str, form: str) -> list[Point]:
     are runs of one point. Lines without a value are ignored. `form` is json, csv or tsv. Raises
     BadSamples.
     """
-    lines = _json(text) if form == "json" else _table(text, "\t" if form == "tsv" else ",")
+    lines = _json(text) if form == "json" else _table(text, form)
     points: dict[str, list[tuple[float | None, float, float | None]]] = {}
     for number, line in enumerate(lines, start=1):
         value = _number(line.get("value"), number, "value")
@@ -85,20 +85,14 @@ def _json(text: str) -> list[Mapping[str, Any]]:
     return given
 
 
-def _table(text: str, separator: str) -> list[Mapping[str, Any]]:
+def _table(text: str, form: str) -> list[Mapping[str, Any]]:
     try:
-        rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(row)]
-    except csv.Error as error:
-        raise BadSamples(f"the file is not a table ({error}); give {_FORM}") from None
-    names = [cell.strip().lower() for cell in rows[0]] if rows else []
-    if "value" not in names:
+        rows = read_cells(text, form, words=("x", "run"))
+    except ValueError as error:
+        raise BadSamples(f"{error}; give {_FORM}") from None
+    if not rows or "value" not in rows[0]:
         raise BadSamples(f"the first line has no column 'value'; give {_FORM}")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) > len(names):
-            raise BadSamples(
-                f"line {number} has {len(row)} cells, but the first line has {len(names)}"
-            )
-    return [dict(zip(names, row, strict=False)) for row in rows[1:]]
+    return [dict(zip(rows[0], row, strict=False)) for row in rows[1:]]
 
 
 def _number(given: Any, line: int, name: str) -> float | None:
@@ -109,7 +103,10 @@ def _number(given: Any, line: int, name: str) -> float | None:
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise BadSamples(f"entry {line}: {name} is {str(given)[:40]!r}, which is not a number")
+        raise BadSamples(
+            f"entry {line}: {name} is {str(given)[:40]!r}, which is not a number; write a decimal"
+            " point, and nothing between thousands"
+        )
     return number
 
 

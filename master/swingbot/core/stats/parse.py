@@ -5,7 +5,6 @@ As text, `1,2;3,4` stands for two boots of two runs each.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from swingbot.core import limits
 from swingbot.core.stats.rows import BootRuns, Repeats
+from swingbot.core.stats.table_cells import read_cells
 from swingbot_jobs.reading.perf_stat import read_perf_stat, read_repetitions
 from swingbot_jobs.reading.result import ParseError
 
@@ -60,9 +60,7 @@ def parse_file(text: str, form: str) -> Sides:
     """
     if not text.strip():
         raise BadSamples(f"the file is empty; give {_JSON_FORM}; or {_TABLE_FORM}")
-    sides = (
-        _from_json(text) if form == "json" else _from_table(text, "\t" if form == "tsv" else ",")
-    )
+    sides = _from_json(text) if form == "json" else _from_table(text, form)
     for name, boots in zip(("base", "head"), sides, strict=True):
         if not any(b.values for b in boots):
             raise BadSamples(f"the {name} has no values")
@@ -253,24 +251,14 @@ def _refuse_constant(name: str) -> float:
     raise BadSamples(f"{name} is not a finite number; write null for a missing value")
 
 
-def _from_table(text: str, separator: str) -> Sides:
+def _from_table(text: str, form: str) -> Sides:
     try:
-        rows = [
-            row
-            for row in csv.reader(text.splitlines(), delimiter=separator)
-            if any(cell.strip() for cell in row)
-        ]
-    except csv.Error as error:
-        raise BadSamples(f"the input is not a valid table ({error}); give {_TABLE_FORM}") from None
+        rows = read_cells(text, form, words=("side", "boot"))
+    except ValueError as error:
+        raise BadSamples(f"{error}; give {_TABLE_FORM}") from None
     if not rows:
         raise BadSamples(f"all cells are empty; give {_TABLE_FORM}")
-    names = [cell.strip().lower() for cell in rows[0]]
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) > len(names):
-            raise BadSamples(
-                f"line {number} has {len(row)} columns, but the first line has {len(names)};"
-                " a decimal comma is read as a column separator"
-            )
+    names = rows[0]
     lines = [dict(zip(names, row, strict=False)) for row in rows[1:]]
     if {"side", "value"} <= set(names):
         sides = _long(lines, "base"), _long(lines, "head")
