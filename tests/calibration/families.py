@@ -111,6 +111,19 @@ def slow_runs(
     return make
 
 
+def slow_boots(
+    shares: tuple[float, float] = (0.05, 0.3), speeds: tuple[float, float] = (0.4, 0.9)
+) -> Callable[[int], SimulatedBench]:
+    """The culprit slows a share of the boots, one in `shares`, to a speed in `speeds`."""
+
+    def make(seed: int) -> SimulatedBench:
+        rng = np.random.default_rng([seed, 94])
+        slowed = world(effect_share=float(rng.uniform(*shares)), sizes=(0.1, 0.1), **TIGHT)(seed)
+        return replace(slowed, effect=float(rng.uniform(*speeds)) - 1.0)
+
+    return make
+
+
 def _some(rng: np.random.Generator, n: int, share: float, block: int) -> tuple[int, ...]:
     """Inner kernels, about this share of all, in runs of `block`."""
     starts = np.flatnonzero(rng.random(n + 1) < share / block)
@@ -272,6 +285,14 @@ FAMILIES += [
     ),
     Family(name="5..30 % of runs slowed to 40..90 %", make=slow_runs(boot_noise=0.01)),
     Family(name="the same, a third of them before", make=slow_runs(before=0.33, boot_noise=0.01)),
+]
+TIGHT: dict[str, Any] = {"run_noise": 0.01, "boot_noise": 0.01, "runs": 3, "commits": (8, 24)}
+FAMILIES += [
+    Family(
+        name="-10 % in 60 % of boots",
+        make=world(effect_share=0.6, sizes=(0.105, 0.105), worse=1.0, **TIGHT),
+    ),
+    Family(name="5..30 % of boots slowed to 40..90 %", make=slow_boots()),
 ]
 if RECORDED.exists():
     FAMILIES += [

@@ -40,6 +40,9 @@ WILD_ALPHA: Final = 0.01
 # P that a wild value must also reach among the values of its own side alone. Larger: a noisier side
 # has wild values; smaller: wild boots among few stay in the mean.
 WILD_OWN_P: Final = 0.1
+# Distance of a run from the middle of its boot, in sd of runs, from which it is on another path.
+# Fewer: heavy tails are a path; more: a path near the others is not seen, and widens the noise.
+FAR_RUN_SDS: Final = 5.0
 # P that equal kernels have wild runs so unevenly. Larger: a disturbance that hit one side counts as
 # its kernel's; smaller: a path that few runs of a kernel take is left out of its level.
 SLOW_PATH_P: Final = 0.01

@@ -205,9 +205,6 @@ EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
 # --- runs that take another path ---
 
-# Distance of a run from the middle of its boot, in sd of runs, from which it is on another path.
-# Fewer: heavy tails are a path; more: a path near the others is not seen, and widens the noise.
-FAR_RUN_SDS: Final = 5.0
 # How far runs of a boot take the path together: (correlation, prior). Only 0: a boot that was
 # disturbed for a while looks like a path.
 FAR_RUNS_TOGETHER: Final = ((0.0, 0.5), (0.15, 0.3), (0.5, 0.2))

@@ -40,8 +40,9 @@ from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, lev
 from swingbot.core.stats.spread import EffectSpread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
+from swingbot.core.stats.unseen_path import excluded
 from swingbot.core.text.numbers import rounded_up, times_the_spread, two_digits
-from swingbot.core.thresholds import FEWEST_UNPAIRED
+from swingbot.core.thresholds import FAR_RUN_SDS, FEWEST_UNPAIRED
 
 __all__ = ["BootRuns", "Rule", "compare"]
 
@@ -249,7 +250,11 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
         )
     if abs(d) + half <= least:
         above = _margin(scale.margin(abs(d) + half + aside), rule)
-        return replace(row, verdict="same", reason=_join(row.reason, f"no change above {above}"))
+        return replace(
+            row,
+            verdict="same",
+            reason=_join(row.reason, f"no change above {above}{_unseen(row, measured, rule)}"),
+        )
     target = (abs(d) if abs(d) >= least else least - abs(d)) - rounding
     more = _more_boots(row, target, spread, rule, pairs, measured.trimmed)
     if more is not None and not pairs and not rule.unimodal:
@@ -267,6 +272,20 @@ def _judge(row: ComparisonRow, measured: Levels, drawn: BootUnits, rule: Rule) -
     else:
         why = f"a change above {_amount(rule.min_effect_pct, rule)} cannot be ruled out"
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
+
+
+def _unseen(row: ComparisonRow, measured: Levels, rule: Rule) -> str:
+    """Say which paths that some runs or boots take are excluded, where none is far off."""
+    sides = (row.base, row.head)
+    spreads = [side.stddev if side.runs == side.boots else side.stddev_within for side in sides]
+    known = [spread for spread in spreads if spread is not None]
+    level = min(abs(side.mean or 0.0) for side in sides)
+    if measured.note or row.paired or measured.scale.form == "root" or not known or not level:
+        return ""
+    off = FAR_RUN_SDS * max(known) * (1.0 if rule.points else 100.0 / level)
+    size = _amount(rounded_up(max(off, rule.min_effect_pct)), rule)
+    fewest = (min(side.boots for side in sides), min(side.runs for side in sides))
+    return f", and {excluded(*fewest, size)}"
 
 
 def _layout(spread: EffectSpread, rule: Rule) -> LayoutSpread | None:

@@ -8,11 +8,16 @@ from scipy.special import stdtr
 
 from swingbot.core.bisect.choice.boot_requests import ask
 from swingbot.core.bisect.decide.conclude import conclude
+from swingbot.core.bisect.evidence.far_runs import run_spread
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
 from swingbot.core.bisect.state import Action
+from swingbot.core.bisect.thresholds import WILD_P
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.stats.repeated_digits import repeated_digits
+from swingbot.core.stats.unseen_path import excluded
+from swingbot.core.text.numbers import rounded_up
+from swingbot.core.thresholds import FAR_RUN_SDS
 
 
 def ends(case: Assessment) -> Action | None:
@@ -140,5 +145,16 @@ def _no_change_reason(case: Assessment, p: float) -> str:
     return (
         "fresh boots of both ends do not differ: P(no change of"
         f" {case.state.min_effect_pct:g} % or more) = {p:.3f}"
-        f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
+        f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots{_unseen(case)}"
     )
+
+
+def _unseen(case: Assessment) -> str:
+    """Say which paths of the bad end the boots exclude, if no run and no boot is far off."""
+    post, bad = case.posterior, case.ev.at(case.ev.last)
+    if case.state.paired or post.slow_path is not None or max(post.wild, default=0.0) > WILD_P:
+        return ""
+    least = case.ev.threshold(case.state.min_effect_pct)
+    sd = run_spread(case.ev) or math.sqrt(post.boot_var)
+    size = f"{rounded_up(case.ev.pct(max(FAR_RUN_SDS * sd, least))):g} %"
+    return f"; in the bad end {excluded(len(bad), sum(len(b.values) for b in bad), size)}"

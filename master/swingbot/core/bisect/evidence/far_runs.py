@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.thresholds import FAR_RUN_SDS
+from swingbot.core.thresholds import FAR_RUN_SDS
 
 _FEWEST: Final = 3  # runs of a boot, for a middle of its own
 _SD_OF_MEDIAN: Final = 1.4826  # sd over the median distance, of a Gaussian
@@ -28,7 +28,6 @@ class FarRuns:
     # median distance of these runs from the usual ones, on the effect scale; 0: there are none
     offset_below: float
     offset_above: float
-    usual: tuple[Floats, ...]  # the other runs, on the effect scale
 
 
 def far_runs(ev: Evidence, least: float) -> FarRuns | None:
@@ -38,12 +37,11 @@ def far_runs(ev: Evidence, least: float) -> FarRuns | None:
     of runs (that of all boots and that of its own kernel), and than `least`, both on the effect
     scale. In a boot most of whose runs are off, the usual runs are those near the level of an end.
     """
-    if max((len(b.values) for b in ev.boots), default=0) < _FEWEST:
+    if not any(len(b.values) >= _FEWEST for b in ev.boots):
         return None
     values = [np.array([ev.effect(v) for v in b.values]) for b in ev.boots]
     at = np.array(ev.boot_positions)
-    apart = [_distances(v) for v in values]
-    common = _sd(np.concatenate([d for d in apart if len(d)]))
+    apart, common = [_distances(v) for v in values], run_spread(ev)
     reach = np.zeros(len(values))
     for position in np.unique(at):
         own = [apart[i] for i in np.flatnonzero(at == position) if len(apart[i])]
@@ -65,8 +63,13 @@ def far_runs(ev: Evidence, least: float) -> FarRuns | None:
         above=np.array([int((o[f] > 0).sum()) for o, f in zip(off, far, strict=True)], np.intp),
         offset_below=float(np.median(below)) if len(below) else 0.0,
         offset_above=float(np.median(above)) if len(above) else 0.0,
-        usual=tuple(v[~f] for v, f in zip(values, far, strict=True)),
     )
+
+
+def run_spread(ev: Evidence) -> float:
+    """The sd of runs within boots on the effect scale; 0 if no boot has three runs."""
+    apart = [_distances(np.array([ev.effect(v) for v in b.values])) for b in ev.boots]
+    return _sd(np.concatenate(apart)) if any(len(d) for d in apart) else 0.0
 
 
 def _distances(values: Floats) -> Floats:

@@ -17,7 +17,8 @@ _GAP: Final = "  "
 _NAME: Final = 24  # columns for the name of a kernel
 _MISSING: Final = "-"
 _MOST_NAMED: Final = 4  # kernels that one note names
-_PLAIN: Final = re.compile(r"no change above [0-9.e-]+ (%|points)")  # already in the cell
+# the first part is in the cell already
+_PLAIN: Final = re.compile(r"no change above [0-9.e-]+ (%|points)(, and no path [^;]+)?")
 
 Grid = list[list[str]]  # cells by row, header first; a row of one cell is a subheading
 
