@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -57,6 +58,7 @@ _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _CREEP_NOISES: Final = 4  # combinations of noise in which a creep is weighed
 _CHUNK: Final = 16  # thetas
+_BLOCK: Final = 64  # levels
 _FAR: Final = 60.0  # nats below the best: too unlikely to be considered
 
 
@@ -197,13 +199,13 @@ class _Sides:
 def _sides(points: Floats) -> _Sides:
     """`points`: (theta, measured position, level) -> ln likelihood of the boots there."""
     thetas, many, levels = points.shape
-    left, right = np.empty((thetas, many - 1, levels)), np.empty((thetas, many - 1, levels))
-    whole = np.empty((thetas, levels))
-    for i, point in enumerate(points):  # one theta fits into the cache
-        before = np.cumsum(point, axis=0)
-        left[i], whole[i] = before[:-1], before[-1]
-        np.subtract(before[-1], before[:-1], out=right[i])
-    return _Sides(left, right, whole, left.max(axis=2), right.max(axis=2))
+    left, right = np.empty((2, thetas, many - 1, levels))
+    before = points[:, 0]
+    for gap in range(many - 1):
+        left[:, gap] = before
+        before = before + points[:, gap + 1]
+    np.subtract(before[:, None], left, out=right)
+    return _Sides(left, right, before, left.max(axis=2), right.max(axis=2))
 
 
 def _possible(sides: _Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
@@ -263,12 +265,18 @@ def _hypotheses(
 def _in_cells(ln: Floats, top: Floats, thetas: list[int], coupling: _Coupling) -> Floats:
     """(power of the level, theta, gap, coarse cell) -> sum of the likelihoods times that power."""
     _, gaps, levels = ln.shape
-    out = np.empty((len(thetas), gaps, coupling.powers.shape[1]))
+    cells = coupling.share.shape[1]
+    out = np.zeros((3, len(thetas) * gaps, cells))
     for first in range(0, len(thetas), _CHUNK):  # a chunk fits into the cache
         some = thetas[first : first + _CHUNK]
         rows = exp_below(ln[some] - top[some][:, :, None]).reshape(-1, levels)
-        out[first : first + _CHUNK] = (rows @ coupling.powers).reshape(len(some), gaps, -1)
-    return np.moveaxis(out.reshape(len(thetas), gaps, 3, -1), 2, 0)
+        these = slice(first * gaps, first * gaps + len(rows))
+        for near, of_cells in coupling.blocks:
+            for power in range(3):
+                out[power, these, of_cells] += (
+                    rows[:, near] @ coupling.powers[power, near, of_cells]
+                )
+    return out.reshape(3, len(thetas), gaps, cells)
 
 
 def _scaled(ln: Floats) -> tuple[Floats, Floats]:
@@ -288,6 +296,8 @@ class _Coupling:
     step: float  # of the levels
     middle: float  # level from which powers are taken
     powers: Floats  # `share`, then it times the level, then times its square
+    # levels, and the cells of which they have shares
+    blocks: list[tuple[slice, slice]]
 
     def moments(self, powers: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of a level, from the sums of its powers."""
@@ -314,7 +324,13 @@ def _coupling(levels: Floats, policy: Policy) -> _Coupling:
         _effect_density(coarse[:, None] - coarse[None, :], policy, blur),
         float(levels[1] - levels[0]),
         middle,
-        np.hstack([share * ((levels - middle) ** power)[:, None] for power in range(3)]),
+        np.array([share * ((levels - middle) ** power)[:, None] for power in range(3)]),
+        [
+            (slice(first, end), slice(int(lower[first]), int(lower[end - 1]) + 2))
+            for first, end in pairwise(
+                np.unique([*range(0, len(levels), _BLOCK), len(levels)]).tolist()
+            )
+        ],
     )
 
 

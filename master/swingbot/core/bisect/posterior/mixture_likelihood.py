@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from scipy.linalg import toeplitz
 
 from swingbot.core.bisect.evidence.range_evidence import Floats, Indices
 from swingbot.core.bisect.posterior.log_sums import exp_below, ln_add
@@ -22,6 +24,13 @@ _FINE: Final = 8  # positions of a boot between two levels of the grid
 # beyond, spreads get a floor; happens only where the step is a hundred times the noise
 _MOST_LEVELS: Final = 400
 _LEAST_SMEAR: Final = 0.2  # cells: a layout narrower than that is not visible on the grid
+_SMEAR_REACH: Final = 5.0  # of a layout, in its sd
+_BLOCK: Final = 64  # levels that are convolved at once, with those within reach
+_LEAST_LIKELIHOOD: Final = 1e-300
+# of a convolution with a wide density: its nodes in one sd, and sd in cells below which it has none
+_FAR_NODES: Final = 2.5
+_FEW_CELLS: Final = 5.0
+_ROOT_2PI: Final = math.sqrt(2.0 * math.pi)
 
 
 def level_grid(columns: BootColumns, thetas: list[Theta]) -> Floats:
@@ -67,31 +76,34 @@ def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats)
     # (spread, shape) -> place in `nodes`: thetas of other layouts share them
     of_kind = {_kind(t): t for t in thetas}
     kinds = {key: i for i, key in enumerate(of_kind)}
+    kind = np.array([kinds[_kind(t)] for t in thetas], np.intp)
     nodes = _node_likelihoods(columns, list(of_kind.values()), levels)
-    top = nodes.max(axis=2, keepdims=True)
-    scaled = exp_below(nodes - top)
-    far = np.zeros_like(nodes)
-    if of_odd := sorted({kinds[_kind(t)] for t in thetas if t.odd and t.mode is None}):
-        wide = _offsets(len(levels), ODD_IMAGE_SD / step)
-        far[of_odd] = _ln_again(scaled[of_odd] @ wide, top[of_odd])
+    groups: dict[tuple[float, float, float | None], list[int]] = {}
+    for i, t in enumerate(thetas):
+        groups.setdefault((t.layout, t.odd, t.mode), []).append(i)
+    smears = {layout for layout, _, _ in groups if layout / step >= _LEAST_SMEAR}
+    # kinds whose likelihoods are added, not only multiplied; `row` is the place among these
+    added = sorted({int(kind[i]) for i, t in enumerate(thetas) if t.odd or t.layout in smears})
+    row = np.searchsorted(added, kind)
+    top = nodes[added].max(axis=2, keepdims=True)
+    scaled = exp_below(nodes[added] - top)
+    odd_anyhow = any(t.odd and t.mode is None for t in thetas)
+    far = _far(scaled, ODD_IMAGE_SD / step) if odd_anyhow else scaled
     tables = np.empty((len(thetas), len(columns.at), len(levels)))
-    for layout in dict.fromkeys(t.layout for t in thetas):
-        these = [i for i, t in enumerate(thetas) if t.layout == layout]
-        smeared = nodes
-        if layout / step >= _LEAST_SMEAR:
-            smear = _offsets(len(levels), layout / step, truncate=5.0)
-            smeared = _ln_again(scaled @ smear, top)
-        for odd, mode in dict.fromkeys((thetas[i].odd, thetas[i].mode) for i in these):
-            of_these = [i for i in these if (thetas[i].odd, thetas[i].mode) == (odd, mode)]
-            rows = [kinds[_kind(thetas[i])] for i in of_these]
-            of_images = smeared[rows]
-            if odd and mode is not None:
-                of_images = ln_add(
-                    of_images + math.log1p(-odd), _moved(of_images, mode / step) + math.log(odd)
-                )
-            elif odd:
-                of_images = ln_add(of_images + math.log1p(-odd), far[rows] + math.log(odd))
-            tables[of_these] = _summed(of_images, merge)
+    for layout in dict.fromkeys(layout for layout, _, _ in groups):
+        near = _smeared(scaled, layout / step) if layout in smears else scaled
+        for odd, mode in [(o, m) for at, o, m in groups if at == layout]:
+            these = groups[layout, odd, mode]
+            if odd:
+                other = far if mode is None else _moved(near, mode / step)
+                mixed = near[row[these]] * (1.0 - odd)
+                mixed += other[row[these]] * odd
+                of_images = _ln_again(mixed, top[row[these]])
+            elif layout in smears:
+                of_images = _ln_again(near[row[these]], top[row[these]])
+            else:
+                of_images = nodes[kind[these]]
+            tables[these] = _summed(of_images, merge)
     return tables
 
 
@@ -99,44 +111,66 @@ def _node_likelihoods(columns: BootColumns, kinds: list[Theta], levels: Floats) 
     """(kind, image, level) -> ln likelihood of the boots of the image, if that is its level.
 
     The density of a boot is tabulated on a grid that is finer by `_FINE`: the levels are every
-    `_FINE`-th entry of it, from the place of the boot downwards.
+    `_FINE`-th entry of it, from the place of the boot downwards. The entries of each of the `_FINE`
+    places of a boot between two levels are one table.
     """
     step, many = float(levels[1] - levels[0]), len(levels)
     where = np.rint((columns.x - levels[0]) / step * _FINE).astype(np.intp)
     limit = 3 * many * _FINE
     where = np.clip(where, many * _FINE - limit, limit)  # beyond, all levels are as unlikely
-    first, last = int(where.min()) - _FINE * (many - 1), int(where.max())
-    distance: Floats = np.arange(first, last + 1, dtype=np.float64) * (step / _FINE)
-    of_boots = [slice(w - first - _FINE * (many - 1), w - first + 1, _FINE) for w in where]
+    first = int(where.min())
+    begin, phase = np.divmod(where - first, _FINE)
+    width = int(begin.max()) + many
+    entries = first - _FINE * (many - 1) + _FINE * np.arange(width, dtype=np.float64)
+    tables = {p: _ln_boot((entries + p) * (step / _FINE), kinds) for p in np.unique(phase).tolist()}
     nodes = np.zeros((len(kinds), len(columns.point), many))
-    for row, kind in zip(nodes, kinds, strict=True):
-        ln = _ln_boot(distance, kind)
-        for node, of_boot in zip(columns.node, of_boots, strict=True):
-            row[node] += ln[of_boot]
+    for node, p, b in zip(columns.node.tolist(), phase.tolist(), begin.tolist(), strict=True):
+        nodes[:, node] += tables[p][:, b : b + many]
     return nodes[:, :, ::-1]
 
 
-def _offsets(many: int, sigma: float, truncate: float = math.inf) -> Floats:
-    """Matrix that convolves (level,) with a Gaussian of `sigma` cells, by multiplication from the
-    right.
+def _far(scaled: Floats, sigma: float) -> Floats:
+    """The likelihoods convolved with a density of `sigma` cells, far wider than a cell.
 
-    Products of matrices take a fraction of the time of a filter as wide as that.
+    A Gaussian is the convolution of two that are narrower by sqrt(2). Summed over nodes `sigma` /
+    `_FAR_NODES` apart which reach 4 `sigma` beyond the levels, their product is exact to 1e-13.
     """
-    apart = np.abs(np.subtract.outer(np.arange(many), np.arange(many)))
-    density = np.exp(-0.5 * (np.arange(many) / sigma) ** 2)
-    if math.isinf(truncate):
-        return np.asarray(density[apart] / (sigma * math.sqrt(2.0 * math.pi)))
-    reach = int(truncate * sigma + 0.5)
-    whole = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2).sum()
-    density[reach + 1 :] = 0.0
-    return np.asarray(density[apart] / whole)
+    many = scaled.shape[-1]
+    if sigma < _FEW_CELLS:
+        density = exp_below(-0.5 * (np.arange(many) / sigma) ** 2) / (sigma * _ROOT_2PI)
+        return np.asarray(scaled @ toeplitz(density))
+    apart = sigma / _FAR_NODES
+    nodes = np.arange(-4.0 * sigma, many + 4.0 * sigma, apart)
+    half = exp_below(-((np.subtract.outer(np.arange(many), nodes) / sigma) ** 2))
+    half *= math.sqrt(apart / math.pi) / sigma
+    return np.asarray((scaled @ half) @ half.T)
+
+
+def _smeared(scaled: Floats, sigma: float) -> Floats:
+    """The likelihoods convolved with a Gaussian of `sigma` cells that is cut at 5 `sigma`."""
+    many = scaled.shape[-1]
+    reach = int(_SMEAR_REACH * sigma + 0.5)
+    density = np.zeros(max(many, reach + 1))
+    density[: reach + 1] = np.exp(-0.5 * (np.arange(reach + 1) / sigma) ** 2)
+    density /= 2.0 * density.sum() - density[0]
+    band = toeplitz(density[:many])
+    out = np.empty_like(scaled)
+    for first in range(0, many, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        within = slice(max(first - reach, 0), first + _BLOCK + reach)
+        out[:, :, block] = scaled[:, :, within] @ band[within, block]
+    return out
 
 
 def _summed(of_images: Floats, merge: Indices) -> Floats:
     """ln likelihood of the levels of commits, each from the images that it has."""
-    if len(merge) == of_images.shape[1]:
+    kinds, images, levels = of_images.shape
+    if len(merge) == images:
         return of_images
-    return np.add.reduceat(of_images, merge, axis=1)
+    out = np.empty((kinds, len(merge), levels))
+    for i, (first, end) in enumerate(pairwise([*merge.tolist(), images])):
+        np.sum(of_images[:, first:end], axis=1, out=out[:, i])
+    return out
 
 
 def _moved(ln: Floats, cells: float) -> Floats:
@@ -152,13 +186,23 @@ def _kind(theta: Theta) -> tuple[float, float, float, float]:
     return theta.spread, theta.wild, theta.width, theta.apart
 
 
-def _ln_boot(distance: Floats, theta: Theta) -> Floats:
-    """ln density of one boot at a distance from its level: Gaussian, with a share of wild boots."""
-    z = distance / theta.spread
-    clean = math.log1p(-theta.wild) - z**2 / 2
-    wild = math.log(theta.wild / theta.width) - (z - theta.apart) ** 2 / (2 * theta.width**2)
-    return ln_add(clean, wild) - math.log(theta.spread)
+def _ln_boot(distance: Floats, kinds: list[Theta]) -> Floats:
+    """(kind, distance) -> ln density of one boot so far from its level: Gaussian, with a share of
+    wild boots.
+    """
+    spread, wild, width, apart = np.array([_kind(t) for t in kinds]).T[:, :, None]
+    z = distance / spread
+    off = z - apart
+    off /= width
+    for of_shape, ln_share in ((z, np.log1p(-wild)), (off, np.log(wild / width))):
+        of_shape *= of_shape
+        of_shape *= -0.5
+        of_shape += ln_share - np.log(spread)
+    return ln_add(z, off)
 
 
 def _ln_again(scaled: Floats, top: Floats) -> Floats:
-    return np.asarray(np.log(np.maximum(scaled, 1e-300)) + top)
+    out = np.maximum(scaled, _LEAST_LIKELIHOOD)
+    np.log(out, out=out)
+    out += top
+    return out
