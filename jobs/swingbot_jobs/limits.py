@@ -119,3 +119,5 @@ KERNEL_RECORD_VALUES: Final = 3_000_000
 KERNEL_RECORD_NAMES: Final = 400_000
 # Bytes of a kernel's configuration that is compared.
 KCONFIG_BYTES: Final = 4 << 20
+# Directories in which job files are looked for; more is a whole disk.
+JOB_DIRECTORIES: Final = 5000

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters.job_files import read_job
 from swingbot_jobs.language.expand import expand, expand_documents
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.job import read_job as documents_of
+from swingbot_jobs.language.job_files import read_job
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.language.values import NominalTestbox
 from tests.conformance.cases import cases

@@ -129,7 +129,10 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("tree", "tree", "show", "fake")
     lab.run("history", "tree", "history", "fake")
     lab.get("page of tree", "/tree/fake.json")
-    lab.run("testbox", "testbox", "show", "vm-icount")
+    shown = lab.run("testbox", "testbox", "show", "vm-icount")
+    costs = {row["job"]: row for row in shown["jobs"]}
+    assert costs["vm-hackbench.yaml"]["runs"] == 2 and costs["vm-hackbench.yaml"]["seconds"] > 10
+    assert "netperf.yaml" not in costs
     lab.get("page of testbox", "/testbox/vm-icount.json")
     lab.get("choice of kernels", "/results.json")
     broken = commits[5]  # does not build, so it has gaps

@@ -20,7 +20,7 @@ from swingbot.core.plan.settings import with_settings
 from swingbot.core.stats.fact_differences import BootSettings, against, differences
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.specs import Specs
-from swingbot.service.watch.resolve_jobs import check_parts, resolve_parts
+from swingbot.service.watch.resolve_jobs import check_parts, refuse_long, resolve_parts
 from swingbot_jobs import codec
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
@@ -289,6 +289,19 @@ def test_a_boot_longer_than_the_lab_allows_is_refused_when_it_is_requested() -> 
         PROGRAMS, replace(short, boot_ceiling=86_400.0), files, ["box"], {}, "trusted"
     )
     assert unit_jobs[0].params["runtime"] == "900"
+
+
+def test_the_limit_of_a_testbox_precedes_that_of_the_lab() -> None:
+    testbox = replace(load_all(ROOT / "workers" / "testboxes")["vm-tcg"], longest_boot_seconds=3600)
+    lab = KnownTestboxes(present={"box": testbox}, boot_ceiling=600.0)
+    files = [JobFile(name="n.yaml", text="netperf:\n  test: TCP_STREAM\n  runtime: 900\n")]
+    [(_, unit_jobs)] = check_parts(PROGRAMS, lab, files, ["box"], {}, "trusted")
+    with pytest.raises(RequestError) as refused:
+        refuse_long(lab, "box", unit_jobs, 94 * 60.0)
+    assert str(refused.value) == (
+        "a boot of box with 1 unit job takes 1 h 34 min, and the limit of this testbox is 1 h"
+        " (longest_boot_seconds in its file); request fewer unit jobs or runs"
+    )
 
 
 def refused(testbox: Testbox, *lines: str, trust: Trust = "trusted") -> str:

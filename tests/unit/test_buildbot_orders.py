@@ -9,7 +9,7 @@ from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, or
 from swingbot_jobs import codec
 from swingbot_jobs.contract.orders import ContractError, check_order
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.boot_time import boot_limit
+from swingbot_jobs.testbox.boot_time import boot_limit, limit_of
 from tests.contract.store.world import a_testbox
 
 TESTBOX = a_testbox("vm-icount")
@@ -64,6 +64,16 @@ def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -
         document["unit_jobs"],
         document["deadline_seconds"],
     ) == ("vm-icount", 2, [JOB], boot_limit(TESTBOX, [codec.typed(UnitJob, JOB)]))
+
+
+def test_a_testbox_that_takes_longer_than_computed_gets_three_times_its_own_time() -> None:
+    computed, slow, fast = (
+        order_document(dataclasses.replace(BOOT, measured_seconds=seconds), TERMS, b"secret")
+        for seconds in (None, 4000.0, 1.0)
+    )
+    assert computed["deadline_seconds"] < slow["deadline_seconds"]
+    assert slow["deadline_seconds"] == limit_of(4000.0)
+    assert fast["deadline_seconds"] == computed["deadline_seconds"]
 
 
 def test_only_a_boot_of_another_purpose_than_the_search_names_its_purpose() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.adapters.job_files import read_job
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand, path_params
 from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.job_files import read_job
 from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -24,6 +24,7 @@ class Testbox:
     nr_cpu: int = 8
     memory_mb: int = 1000
     cluster: str = "cs-localhost"
+    virtual: bool = True
 
 
 SIX_HUNDRED, SIX_HUNDRED_MORE = [*range(1001, 1601)], [*range(2001, 2601)]

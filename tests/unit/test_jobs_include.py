@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import read_jobs
 from swingbot_jobs import limits
 from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.include import include
 from swingbot_jobs.language.job import JobError, load_job
+from swingbot_jobs.language.job_files import read_job
 from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"

@@ -112,7 +112,11 @@ def test_every_shipped_job_is_good() -> None:
     wired = {path for path in JOBS.glob("*.yaml") if "cluster: cs-vm" in path.read_text()}
     for testbox, files in (("vm-tcg", {*JOBS.glob("*.yaml")} - wired), ("cs-vm", wired)):
         done = run("lint", *sorted(files), "--testbox", testbox, "--json")
-        assert json.loads(done.stdout)["findings"] == []
+        findings = json.loads(done.stdout)["findings"]
+        # two of those for servers take a day and more where a processor is emulated
+        long = [one for one in findings if "so requests there are refused" in one["text"]]
+        assert findings == long
+        assert not any(one["text"].startswith("vm-") for one in long)
         assert done.exit_code == 0
 
 

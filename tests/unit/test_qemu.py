@@ -68,10 +68,11 @@ def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
     ]
 
 
-def test_limits_leave_a_slow_kernel_room_but_never_pass_the_deadline() -> None:
+def test_limits_leave_a_slow_kernel_room_and_the_order_knows_the_testbox_better() -> None:
     testbox, jobs = TESTBOXES["vm-icount"], [a_job()]
     assert limits(testbox, jobs, None).wall > 3 * boot_seconds(testbox, jobs)
-    assert limits(testbox, jobs, 12.0).wall == 12.0
+    for deadline in (12.0, 12_000.0):
+        assert limits(testbox, jobs, deadline).wall == deadline
 
 
 def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:

@@ -14,6 +14,7 @@ from .access import access_events, asked_by, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .compilers import list_compilers
+from .estimate import mean_boot_seconds
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
@@ -85,6 +86,7 @@ __all__ = [
     "list_reports",
     "list_testboxes",
     "list_trees",
+    "mean_boot_seconds",
     "measured_in_table",
     "measured_kernels",
     "metric_history",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import sqlalchemy as sa
 
 from swingbot.core.plan.lab_queue import LATEST, PendingOrder, QueueForecast, pace, usual_seconds
+from swingbot_db.store.boots import MEAN_SECONDS
 from swingbot_db.turns import JOIN_TURNS, TURNS
 
 from .rows import Row, first, rows
@@ -21,6 +22,10 @@ FROM boot b JOIN attempt a ON a.id = b.attempt
 WHERE b.testbox = :testbox AND (CAST(:spec AS text) IS NULL OR b.spec = :spec)
   AND b.origin = 'measured' AND a.ended_at IS NOT NULL
 ORDER BY b.id DESC LIMIT :limit
+"""
+_MEANS = f"""
+SELECT s.spec, ({MEAN_SECONDS.format(testbox=":testbox", spec="s.spec")}) AS seconds
+FROM unnest(CAST(:specs AS text[])) AS s (spec)
 """
 # Time of the next build of a bisection: nearly all recent builds were such steps, and the median
 # is robust against the others.
@@ -69,6 +74,12 @@ def boot_seconds(conn: sa.Connection, testbox: str, spec: str | None = None) -> 
         if (seconds := usual_seconds([float(row["seconds"]) for row in found])) is not None:
             return seconds
     return None
+
+
+def mean_boot_seconds(conn: sa.Connection, testbox: str, specs: Sequence[str]) -> dict[str, float]:
+    """Mean seconds of the last boots that came up on the testbox by spec, if there are any."""
+    found = rows(conn, _MEANS, testbox=testbox, specs=list(specs))
+    return {row["spec"]: row["seconds"] for row in found if row["seconds"] is not None}
 
 
 def build_seconds(conn: sa.Connection) -> float | None:

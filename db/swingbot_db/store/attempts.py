@@ -15,6 +15,7 @@ from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.deliveries import StoredAttempt
 from swingbot.core.plan.testbox_rules import LeaseExpiry
 from swingbot.service.ports.attempts import AttemptsMade
+from swingbot_db.store.boots import MEAN_SECONDS
 from swingbot_db.store.rows import Rows, records
 
 
@@ -48,7 +49,8 @@ class Attempts(Rows):
             "SELECT a.id AS attempt, a.state AS attempt_state, o.id AS order, o.state AS"
             " order_state, o.kind, o.build_key, o.testbox, o.k, o.purpose, v.tree, v.commit,"
             " v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256,"
-            " coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs"
+            " coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs,"
+            f" ({MEAN_SECONDS.format(testbox='o.testbox', spec='o.spec')}) AS measured_seconds"
             " FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant"
             " LEFT JOIN kernel_build b ON b.build_key = o.build_key"
             " LEFT JOIN boot_spec s ON s.sha256 = o.spec WHERE a.id = :id",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import (
@@ -13,6 +13,13 @@ from swingbot.core.model.records import (
     Order,
 )
 from swingbot_db.store.rows import Rows, records
+
+# Mean seconds of the last boots of a spec that came up on a testbox: one that hung lasted as long
+# as its limit allowed.
+MEAN_SECONDS: Final = (
+    "SELECT avg(seconds)::float8 FROM (SELECT seconds FROM boot WHERE testbox = {testbox}"
+    " AND spec = {spec} AND outcome = 'up' ORDER BY id DESC LIMIT 20) AS own"
+)
 
 
 class Boots(Rows):
@@ -85,10 +92,7 @@ class Boots(Rows):
 
     def seconds(self, testbox: str, spec: str) -> float | None:
         seconds = self.scalar(
-            "SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :testbox"
-            " AND spec = :spec ORDER BY id DESC LIMIT 20) AS own",
-            testbox=testbox,
-            spec=spec,
+            MEAN_SECONDS.format(testbox=":testbox", spec=":spec"), testbox=testbox, spec=spec
         )
         return None if seconds is None else float(seconds)
 

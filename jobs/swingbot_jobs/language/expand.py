@@ -176,10 +176,17 @@ def _unit_jobs(
                 events=events,
                 cmdline=cmdline,
                 sysctl=sysctl,
-                work_seconds=(program.work.seconds_of(params) if program.work else None) or 0.0,
+                work_seconds=_work_seconds(program, params, testbox),
             )
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error
+
+
+def _work_seconds(program: Program, params: Mapping[str, str], testbox: TestboxTraits) -> float:
+    if program.work is None:
+        return 0.0
+    cpus, virtual = testbox.nr_cpu, testbox.virtual
+    return program.work.seconds_of(params, nr_cpu=cpus, virtual=virtual) or 0.0
 
 
 def _events(document: Document) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ expect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,6 +17,8 @@ from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 
 Severity = Literal["error", "remark"]
+# Returns why a boot of so many seconds may not be requested on the testbox of this name, or None.
+TooLong = Callable[[str, float], str | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,16 +49,22 @@ class LintResult:
 
 
 def lint(
-    text: str, file_name: str, testboxes: Sequence[TestboxTraits], programs: Mapping[str, Program]
+    text: str,
+    file_name: str,
+    testboxes: Sequence[TestboxTraits],
+    programs: Mapping[str, Program],
+    too_long: TooLong = lambda name, seconds: None,
 ) -> LintResult:
     """Check a job file as expanded on each of `testboxes`.
 
-    Raises nothing: every error is a finding.
+    Raises nothing: every error is a finding. A job that fits one of the testboxes may stay, so one
+    that is too long for another is a remark.
     """
     documents, problems = read_job(text, file_name, programs)
     for document in documents:
         problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
+    long: list[LintFinding] = []
     seconds: dict[str, float] = {}
     for testbox in testboxes:
         errors = [
@@ -70,6 +78,7 @@ def lint(
                 counts[testbox.name] = len(unit_jobs)
                 if isinstance(testbox, Testbox):
                     seconds[testbox.name] = boot_seconds(testbox, unit_jobs)
+                    long += _too_long(documents[0], testbox.name, seconds, too_long)
             except JobError as error:
                 errors = [error]
         problems += errors
@@ -79,12 +88,24 @@ def lint(
         for document in documents
         for remark in _remarks(document, programs[document.program])
     ]
+    findings += long
     return LintResult(
         file_name,
         {} if problems and not documents else counts,
         tuple(dict.fromkeys(findings)),
         seconds,
     )
+
+
+def _too_long(
+    document: Document, testbox: str, seconds: Mapping[str, float], too_long: TooLong
+) -> Iterator[LintFinding]:
+    if why := too_long(testbox, seconds[testbox]):
+        yield LintFinding(
+            "remark",
+            f"{document.where}: a boot needs about {seconds[testbox] / 60:.0f} minutes on"
+            f" {testbox}, so requests there are refused: {why}",
+        )
 
 
 def twins(files: Sequence[tuple[str, str]]) -> list[LintFinding]:

@@ -56,18 +56,27 @@ class FixedWork:
     """Work of a run without a runtime: the product of the parameters `factors`.
 
     `seconds` are guest seconds per unit on vm-icount, the slowest testbox that comes with swingbot,
-    rather too many; real machines are far faster.
+    rather too many, and `real_seconds` those of one CPU of a real machine. `spread`: all CPUs
+    share the work there, without a lock between them.
     """
 
     factors: tuple[str, ...]
     seconds: float
+    real_seconds: float
+    spread: bool = False
 
-    def seconds_of(self, params: Mapping[str, str]) -> float | None:
-        """Return the guest seconds of one run; None if a factor is not a number."""
+    def seconds_of(self, params: Mapping[str, str], *, nr_cpu: int, virtual: bool) -> float | None:
+        """Return the guest seconds of one run; None if a factor is not a number.
+
+        Virtual processors share those of the host, so that they may have no more than one.
+        """
         values = [params.get(name, "") for name in self.factors]
         if not all(v.isascii() and v.isdecimal() and len(v) < 16 for v in values):
             return None
-        return math.prod(map(float, values)) * self.seconds
+        units: float = math.prod(map(float, values))
+        if virtual:
+            return units * self.seconds
+        return units * self.real_seconds / (nr_cpu if self.spread else 1)
 
 
 def guest_files(meta: MetaTable) -> tuple[GuestFile, ...]:
@@ -121,6 +130,12 @@ def work_of(meta: MetaTable) -> FixedWork | None:
     if value is None:
         return None
     table = meta.inner("work", value)
-    work = FixedWork(factors=table.texts("factors"), seconds=table.number("seconds"))
+    seconds = table.number("seconds")
+    work = FixedWork(
+        factors=table.texts("factors"),
+        seconds=seconds,
+        real_seconds=table.number("real_seconds") if table.take("real_seconds") else seconds,
+        spread=table.truth("spread"),
+    )
     table.done()
     return work

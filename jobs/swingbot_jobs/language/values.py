@@ -40,6 +40,8 @@ class TestboxTraits(Protocol):
     def memory_mb(self) -> int: ...
     @property
     def cluster(self) -> str: ...  # required value of a job's `cluster`; empty: any
+    @property
+    def virtual(self) -> bool: ...  # a program on the worker's host
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class NominalTestbox:
     nr_cpu: int = 100
     memory_mb: int = 100 * 1024
     cluster: str = ""
+    virtual: bool = False
 
 
 class JobPoint:

@@ -29,9 +29,15 @@ def boot_seconds(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
     )
 
 
-def boot_limit(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
-    """Return the duration at which such a boot is stopped."""
-    return limit_of(boot_seconds(testbox, unit_jobs))
+def boot_limit(
+    testbox: Testbox, unit_jobs: Sequence[UnitJob], measured: float | None = None
+) -> float:
+    """Return the duration at which such a boot is stopped.
+
+    `measured` is the mean of such boots that came up on this testbox, once it has some. It never
+    shortens the limit: the next kernel may be slower.
+    """
+    return limit_of(max(boot_seconds(testbox, unit_jobs), measured or 0.0))
 
 
 def limit_of(seconds: float) -> float:

@@ -190,6 +190,8 @@ class Testbox:
     boot_seconds: float = (
         DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     )
+    # longest boot with its runs that may be requested; None: that of the lab
+    longest_boot_seconds: float | None = None
     cmdline: str = ""  # added to the kernel command line
     # untrusted: boots any kernel, because it is discarded or cleaned afterwards
     accepts: Trust = "trusted"
@@ -296,14 +298,14 @@ class Testbox:
 _REMEMBERED: Final = tuple(
     one.name
     for one in fields(Testbox)
-    if one.name not in ("driver", "perturbations", "tuning", "lkp")
+    if one.name not in ("driver", "perturbations", "tuning", "lkp", "longest_boot_seconds")
 )
 
 
 def remembered(facts: Mapping[str, Any]) -> Testbox:
     """Return a testbox from `to_json`, as comparisons and bisections need it.
 
-    It lacks a driver, so it cannot be booted.
+    It lacks a driver, so it cannot be booted, and its limits, which only requests need.
 
     Raises KeyError if these are not such facts.
     """

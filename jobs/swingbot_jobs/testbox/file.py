@@ -54,6 +54,7 @@ class _TestboxFile:
     repeatable: bool = False
     perturbations: Perturbations | None = None
     boot_seconds: Seconds = DEFAULT_BOOT_SECONDS
+    longest_boot_seconds: Seconds | None = None
     cmdline: str = ""
     accepts: Trust = "trusted"
     demand: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class _TestboxFile:
 # fields that a testbox has as its file says
 _PLAIN: Final = (
     *("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "label"),
-    *("repeatable", "perturbations", "boot_seconds", "accepts"),
+    *("repeatable", "perturbations", "boot_seconds", "longest_boot_seconds", "accepts"),
 )
 
 

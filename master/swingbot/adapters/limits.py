@@ -65,5 +65,3 @@ ARCHIVE_COMMITS: Final = 2_000
 ARCHIVED_MAIL_BYTES: Final = 64 << 10
 # Bytes of a part's heartbeat.
 HEARTBEAT_BYTES: Final = 200
-# Directories in which job files are looked for; more is a whole disk.
-JOB_DIRECTORIES: Final = 5000

@@ -65,10 +65,11 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
             "deadline_seconds": settings.build.deadline_seconds,
         }
     }
-    for testbox in sorted(testboxes(settings)):
-        table[boot_builder(testbox)] = {
-            "workers": [worker_name.of_testbox(testbox)],
-            "deadline_seconds": limit_of(settings.boot.deadline_seconds),
+    for name, testbox in sorted(testboxes(settings).items()):
+        longest = testbox.longest_boot_seconds or settings.boot.deadline_seconds
+        table[boot_builder(name)] = {
+            "workers": [worker_name.of_testbox(name)],
+            "deadline_seconds": limit_of(longest),
         }
     return table
 

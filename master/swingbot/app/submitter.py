@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from swingbot.adapters.job_files import read_job
 from swingbot.adapters.mail_reader import read_patches
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
@@ -25,6 +24,7 @@ from swingbot.web.pages.table_form import OverQuota
 from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
+from swingbot_jobs.language.job_files import read_job
 
 
 class DatabaseSubmitter:

@@ -15,6 +15,7 @@ from swingbot.core.plan.deliveries import StoredAttempt
 from swingbot.core.plan.testbox_rules import LeaseExpiry
 from swingbot.service.ports.attempts import AttemptsMade
 from swingbot_jobs import codec
+from tests.fakes.store.boots import Boots
 from tests.fakes.store.tables import AttemptRow, LeaseRow, Noun, Refused
 
 
@@ -67,6 +68,9 @@ class Attempts(Noun):
             trust=variant.trust,
             image_sha256=built.build.image_sha256 if built else None,
             unit_jobs=codec.plain(self.db.specs[order.spec]) if order.spec else [],
+            measured_seconds=Boots(self.db).seconds(order.testbox, order.spec)
+            if order.testbox and order.spec
+            else None,
         )
 
     def uploads(self, attempt: int, sha256: str) -> UploadUsage | None:

@@ -78,7 +78,7 @@ class Boots(Noun):
         taken = [
             row.seconds
             for row in self._latest()
-            if (row.order.testbox, row.order.spec) == (testbox, spec)
+            if (row.order.testbox, row.order.spec, row.outcome) == (testbox, spec, "up")
         ][:_LATEST]
         return fmean(taken) if taken else None
 

@@ -4,25 +4,44 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from swingbot_jobs import codec
+from swingbot_jobs.language.job_costs import job_costs
+from swingbot_jobs.language.job_files import read_all
+from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
-from swingbot_worker.site import from_environment
+from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox import select_driver
 
 
-def check(testbox: Testbox) -> list[TuningFinding]:
+def check(testbox: Testbox, site: Site) -> list[TuningFinding]:
     """Return the findings of the testbox's driver.
 
     A virtual testbox needs little. Only the operator's program knows a testbox of the driver
     `command`.
     """
-    return select_driver.driver_of(testbox).check()
+    return [*select_driver.driver_of(testbox).check(), *_jobs(testbox, site.jobs)]
+
+
+def _jobs(testbox: Testbox, jobs: Path) -> Iterator[TuningFinding]:
+    """Yield what a boot of each shipped job costs. One that is too long is the operator's will."""
+    longest = testbox.longest_boot_seconds
+    for cost in job_costs(read_all(jobs), testbox, load_programs(jobs / "programs")):
+        found = f"{cost.runs} runs, about {_rounded(cost.seconds)} a boot"
+        if longest is not None and cost.seconds > longest:
+            found += f"; refused, the limit of this testbox is {_rounded(longest)}"
+        yield TuningFinding(what=f"cost of {cost.job}", ok=True, found=found)
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
 
 
 @click.command(
@@ -46,7 +65,8 @@ def command(name: str, as_json: bool) -> None:
     Checks SSH, console, power, memory and tuning. Changes nothing on the testbox and boots nothing.
     """
     try:
-        findings = check(select_driver.testbox_of(name, from_environment()))
+        site = from_environment()
+        findings = check(select_driver.testbox_of(name, site), site)
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)

@@ -34,9 +34,8 @@ class BootLimits:
 def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> BootLimits:
     """Return limits far above the usual duration, because a slow kernel is a result.
 
-    They never exceed the order's deadline.
+    The order's deadline, if it has one, is the whole boot's: the master knows this testbox's boots.
     """
-    wall = boot_limit(testbox, unit_jobs)
     longest = max(
         (
             seconds_of_run(testbox, job, job.monitors[0] if job.monitors else None)
@@ -45,7 +44,7 @@ def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | Non
         default=0.0,
     )
     return BootLimits(
-        wall=wall if deadline is None else min(wall, deadline),
+        wall=boot_limit(testbox, unit_jobs) if deadline is None else deadline,
         quiet_boot=QUIET_SECONDS + PATIENCE * testbox.boot_seconds,
         quiet_job=QUIET_SECONDS + PATIENCE * longest,
         usual=boot_seconds(testbox, unit_jobs),

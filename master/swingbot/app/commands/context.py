@@ -173,9 +173,9 @@ def with_session_json(run: Callable[Concatenate[CommandContext, P], R]) -> Calla
 
 def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
     """Read job files, given as paths or names of shipped jobs. Raises RequestError."""
-    from swingbot.adapters.job_files import read_job
     from swingbot.core.model.records import JobFile
     from swingbot.service.ports import RequestError
+    from swingbot_jobs.language.job_files import read_job
 
     jobs = []
     for name in files:

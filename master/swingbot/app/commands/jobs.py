@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
-from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import (
     CommandContext,
     job_path,
@@ -15,6 +15,8 @@ from swingbot.app.commands.context import (
     shipped_jobs,
     with_session_json,
 )
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.plan.longest_boot import too_long
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import RequestError
@@ -22,7 +24,8 @@ from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
-from swingbot_jobs.language.lint import LintFinding, LintResult, lint, twins
+from swingbot_jobs.language.job_files import read_job
+from swingbot_jobs.language.lint import LintFinding, LintResult, TooLong, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.language.values import NominalTestbox
 from swingbot_jobs.terminal import say_json
@@ -115,7 +118,11 @@ def jobs_lint(
     )
     programs, roots = _programs(session), _roots(session)
     paths = [_job_file(session, file) for file in files]
-    linted = [_linted(path, chosen, programs, roots) for path in paths]
+    known = KnownTestboxes(
+        present={one.name: one for one in chosen if isinstance(one, Testbox)},
+        boot_ceiling=session.settings.boot.deadline_seconds,
+    )
+    linted = [_linted(path, chosen, programs, roots, partial(too_long, known)) for path in paths]
     findings = [
         _named(finding, one.file_name) for one in linted for finding in one.findings
     ] + twins([(path.stem, str(path)) for path in paths])
@@ -145,9 +152,10 @@ def _linted(
     testboxes: Sequence[Testbox | NominalTestbox],
     programs: dict[str, Program],
     roots: Sequence[Path],
+    is_too_long: TooLong,
 ) -> LintResult:
     try:
-        return lint(read_job(file, roots), file.name, testboxes, programs)
+        return lint(read_job(file, roots), file.name, testboxes, programs, is_too_long)
     except JobError as error:
         return LintResult(file.name, {}, (LintFinding("error", str(error)),))
 

@@ -9,6 +9,7 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.app.keep.testbox_here import testbox_here
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.core.text.numbers import duration
@@ -57,7 +58,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 @click.argument("name")
 @with_session_json
 def show(session: CommandContext, name: str, json_: bool) -> None:
-    """Show a testbox and its noise.
+    """Show a testbox, its noise, and what a boot of each shipped job costs there.
 
     Noise is given as standard deviations in percent (degrees of freedom).
 
@@ -66,7 +67,7 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
       swingbot testbox show vm-icount --json
     """
     with session.reading() as conn:
-        facts = read.testbox(conn, name)
+        facts = testbox_here(session.settings)(conn, name)
     if json_:
         say_json(facts)
         return
@@ -105,6 +106,9 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             ),
         )
     )
+    if facts["jobs"]:
+        jobs = [(r["job"], r["runs"], _cost(r), r["too_long"] or "") for r in facts["jobs"]]
+        click.echo("\n" + text.table(jobs, ("JOB", "RUNS", "A BOOT", "REFUSED")) + "\n")
     for anchor in facts["anchors"]:
         click.echo(
             f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}"
@@ -123,6 +127,10 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             for e in facts["events"][:10]
         ]
         click.echo("\n" + text.table(changes, ("CHANGED AT", "FROM -> TO", "FOR", "WHY")))
+
+
+def _cost(row: dict[str, Any]) -> str:
+    return f"{'' if row['measured'] else 'about '}{duration(row['seconds'])}"
 
 
 def _time_use(use: dict[str, Any] | None) -> str:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from swingbot.app.keep.health_check import hung_here, problems_here
+from swingbot.app.keep.testbox_here import testbox_here
 from swingbot.app.settings import Settings
 from swingbot.web.health.healthz import HealthPage
 from swingbot.web.ports import ReadModels
@@ -37,7 +38,7 @@ def health(settings: Settings, engine: Engine) -> HealthPage:
 
 
 def read_here(settings: Settings) -> ReadModels:
-    """The read models; `status` lists this machine's problems first."""
+    """The read models; `status` lists this machine's problems first, `testbox` has its jobs."""
 
     def status(conn: Connection) -> dict[str, Any]:
         facts = read.status(conn)
@@ -47,6 +48,6 @@ def read_here(settings: Settings) -> ReadModels:
         ReadModels,
         SimpleNamespace(
             **{name: getattr(read, name) for name in dir(read) if not name.startswith("_")}
-            | {"status": status}
+            | {"status": status, "testbox": testbox_here(settings)}
         ),
     )

@@ -74,6 +74,7 @@ class OrderFacts:
     k: int | None
     purpose: str = SEARCH
     unit_jobs: Sequence[Mapping[str, Any]]
+    measured_seconds: float | None = None  # mean of such boots that came up on the testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
     if testbox is None:
         raise ValueError(f"testbox {facts.testbox} of order o{facts.order} has no file any more")
     unit_jobs = [codec.typed(UnitJob, job) for job in facts.unit_jobs]
-    document["deadline_seconds"] = boot_limit(testbox, unit_jobs)
+    document["deadline_seconds"] = boot_limit(testbox, unit_jobs, facts.measured_seconds)
     # Parameters for an engine or a driver
     named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}
     document["kernel"] = {

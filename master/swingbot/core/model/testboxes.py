@@ -20,7 +20,8 @@ class KnownTestboxes:
     present: Mapping[str, Testbox]  # with a file
     # as described by the removed file; cannot be booted
     remembered: Mapping[str, Testbox] = field(default_factory=dict)
-    # seconds that a boot with its runs may take; an order for a longer one is refused
+    # seconds that a boot with its runs may take where the testbox's file says nothing; a request
+    # for a longer one is refused
     boot_ceiling: float = inf
 
     def known(self, name: str) -> Testbox:

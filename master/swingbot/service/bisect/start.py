@@ -21,7 +21,7 @@ from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError, 
 from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.variants import Variants
-from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs import codec
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -103,6 +103,9 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
             request.overrides,
             trust,
         )
+        for name, spec in parts:
+            measured = tx.boots.seconds(name, spec)
+            refuse_long(lab.catalogue.testboxes, name, tx.specs.get(spec), measured)
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
                 f"the testboxes of {named!r} run the job with different parameters, so their "

@@ -14,6 +14,7 @@ from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
 from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.ports.attempts import Attempts
+from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.deadline import attempt_seconds
@@ -140,7 +141,8 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
                 lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
             )
         elif age > GRACE and age > GRACE + attempt_seconds(  # a young attempt costs no statement
-            order.kind, _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, order)
+            order.kind,
+            _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, tx.boots, order),
         ):
             why = f"no sign of life for {age:.0f} s"
             _give_up(lab.catalogue.testboxes, lab.settings, tx, order, attempt, why, silent=True)
@@ -154,12 +156,13 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
 
 
 def _deadline(
-    testboxes: KnownTestboxes, settings: LabSettings, specs: Specs, order: Order
+    testboxes: KnownTestboxes, settings: LabSettings, specs: Specs, boots: Boots, order: Order
 ) -> float:
     if order.testbox is None or order.spec is None:
         return settings.deadline_build
     testbox = testboxes.known(order.testbox)
-    return boot_limit(testbox, specs.get(order.spec))
+    measured = boots.seconds(order.testbox, order.spec)
+    return boot_limit(testbox, specs.get(order.spec), measured)
 
 
 def _why_dead(attempt: Attempt) -> str | None:

@@ -37,8 +37,8 @@ class Boots(Protocol):
         """Return why runs of this unit job are not good, in run order; warm-up runs are ignored."""
 
     def seconds(self, testbox: str, spec: str) -> float | None:
-        """Return the mean seconds of the last 20 boots of this spec on the testbox; None before
-        the first.
+        """Return the mean seconds of the last 20 boots of this spec that came up on the testbox;
+        None before the first.
         """
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from swingbot.service.ports import (
     RequestError,
     Transaction,
 )
+from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.columns import with_monitors
@@ -259,7 +260,8 @@ def _laid_out(
         name: trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
         for name, kernel in rows.kernels.items()
     }
-    parts = _parts(catalogue, settings, tx.specs, request, rows.tree, least(list(levels.values())))
+    trust = least(list(levels.values()))
+    parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
     variants, arms = [], []
     for row in rows.rows:
         level = levels[row.kernel]
@@ -301,6 +303,7 @@ def _parts(
     catalogue: Catalogue,
     settings: LabSettings,
     specs: Specs,
+    boots: Boots,
     request: TableRequest,
     tree: Tree,
     trust: Trust,
@@ -328,7 +331,7 @@ def _parts(
             for name, spec in parts
         ]
     for name, spec in parts:
-        refuse_long(catalogue.testboxes, name, specs.get(spec))
+        refuse_long(catalogue.testboxes, name, specs.get(spec), boots.seconds(name, spec))
     return parts
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.plan.longest_boot import too_long
 from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
@@ -128,12 +129,20 @@ def check_parts(
     return parts
 
 
-def refuse_long(testboxes: KnownTestboxes, name: str, unit_jobs: Sequence[UnitJob]) -> None:
-    """Raise RequestError if a boot with these unit jobs takes longer than the lab allows."""
-    seconds = boot_seconds(testboxes.known(name), unit_jobs)
-    if seconds > testboxes.boot_ceiling:
+def refuse_long(
+    testboxes: KnownTestboxes,
+    name: str,
+    unit_jobs: Sequence[UnitJob],
+    measured: float | None = None,
+) -> None:
+    """Raise RequestError if a boot with these unit jobs takes longer than testbox or lab allow.
+
+    `measured` is the mean duration of such boots there in seconds, if there are any.
+    """
+    seconds = boot_seconds(testboxes.known(name), unit_jobs) if measured is None else measured
+    if why := too_long(testboxes, name, seconds):
         raise RequestError(
-            f"a boot of {name} with {count(len(unit_jobs), 'unit job')} takes about"
-            f" {duration(seconds)}, and at most {duration(testboxes.boot_ceiling)} are allowed"
-            " (boot.deadline_seconds); request fewer unit jobs or runs"
+            f"a boot of {name} with {count(len(unit_jobs), 'unit job')} takes"
+            f" {'about ' if measured is None else ''}{duration(seconds)}, and {why};"
+            " request fewer unit jobs or runs"
         )

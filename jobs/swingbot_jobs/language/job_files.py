@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from swingbot.adapters import limits
 from swingbot_jobs.language.include import include
-from swingbot_jobs.limits import YAML_CHARACTERS
+from swingbot_jobs.limits import JOB_DIRECTORIES, YAML_CHARACTERS
 from swingbot_jobs.yaml_lines import JobError
 
 
@@ -32,6 +32,15 @@ def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
         return name, _read(match, name)
 
     return include(_read(path, path.name), path.name, find)
+
+
+def read_all(directory: Path) -> dict[str, str]:
+    """Return the texts of the job files in `directory` by file name, without unreadable ones."""
+    texts = {}
+    for path in sorted(directory.glob("*.yaml")):
+        with contextlib.suppress(JobError, OSError):
+            texts[path.name] = read_job(path, [directory])
+    return texts
 
 
 def _read(path: Path, name: str) -> str:
@@ -67,7 +76,7 @@ def _find(file: str, start: Path, roots: Sequence[Path]) -> Path | None:
 
 
 def _below(directory: Path, file: str) -> Iterator[Path]:
-    for place, directories, _ in itertools.islice(os.walk(directory), limits.JOB_DIRECTORIES):
+    for place, directories, _ in itertools.islice(os.walk(directory), JOB_DIRECTORIES):
         directories.sort()
         if (Path(place) / file).is_file():
             yield Path(place) / file

@@ -1,0 +1,61 @@
+"""A testbox's document with what a boot of each shipped job costs on it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from swingbot.app.settings import Settings
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.plan.longest_boot import too_long
+from swingbot_db import read
+from swingbot_db.engine import Connection
+from swingbot_jobs.contract.unit_job import spec_sha256
+from swingbot_jobs.language.job_costs import JobCost, job_costs
+from swingbot_jobs.language.job_files import read_all
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.testbox.file import load_all
+
+
+def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, Any]]:
+    """Return the read model of a testbox, with `jobs`: what a boot of each shipped job costs.
+
+    Testboxes, programs and jobs are read once, as everywhere in a running service.
+    """
+    jobs = Path(settings.paths.jobs)
+
+    @functools.cache
+    def lab() -> KnownTestboxes:
+        return KnownTestboxes(
+            present=load_all(Path(settings.paths.workers) / "testboxes"),
+            boot_ceiling=settings.boot.deadline_seconds,
+        )
+
+    @functools.cache
+    def costs(name: str) -> list[JobCost]:
+        if name not in lab().present:
+            return []
+        return job_costs(read_all(jobs), lab().present[name], load_programs(jobs / "programs"))
+
+    def testbox(conn: Connection, name: str) -> dict[str, Any]:
+        facts = read.testbox(conn, name)
+        specs = {cost.job: spec_sha256(cost.unit_jobs) for cost in costs(name)}
+        measured = read.mean_boot_seconds(conn, name, list(specs.values()))
+        rows = []
+        for cost in costs(name):
+            own = measured.get(specs[cost.job])
+            seconds = cost.seconds if own is None else own
+            rows.append(
+                {
+                    "job": cost.job,
+                    "runs": cost.runs,
+                    "seconds": seconds,
+                    "measured": own is not None,
+                    "too_long": too_long(lab(), name, seconds),
+                }
+            )
+        return facts | {"jobs": rows}
+
+    return testbox
