@@ -5,6 +5,9 @@ Safe to call at every start and from several processes at once, because of an ad
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 import sqlalchemy as sa
 
 from swingbot_db import roles
@@ -45,25 +48,40 @@ def revision(conn: sa.Connection) -> str | None:
     return None if version is None else str(version)
 
 
+def digest(version: str) -> str:
+    """SHA-256 of the SQL of all migrations up to revision `version`, comments and spaces apart."""
+    files = sorted((DB_DIR / "migrations" / "versions").glob("[0-9][0-9][0-9][0-9]*.sql"))
+    text = "\n".join(file.read_text() for file in files if file.name[:4] <= version)
+    return hashlib.sha256(" ".join(re.sub("--.*", "", text).split()).encode()).hexdigest()
+
+
+def _stored_digest(conn: sa.Connection) -> str | None:
+    """Digest of the migrations that made the database: the comment on the version table."""
+    of = "SELECT obj_description(to_regclass(:table), 'pg_class')"
+    found = conn.execute(sa.text(of), {"table": f"swingbot.{VERSION_TABLE}"}).scalar()
+    return None if found is None else str(found)
+
+
 def _exists(conn: sa.Connection, table: str) -> bool:
     oid = conn.execute(sa.text("SELECT to_regclass(:table)"), {"table": table})
     return oid.scalar() is not None
 
 
 def check(conn: sa.Connection, *, older_too: bool = True) -> None:
-    """Raise SchemaError if the database was made before the first release, or if a newer program
-    has upgraded it.
+    """Raise SchemaError if the database was made before the first release, whose migrations still
+    change, or if a newer program has upgraded it.
 
     With `older_too`, also if this program has not upgraded it yet.
     """
-    if _exists(conn, _UNRELEASED):
+    version, newest = revision(conn), revisions()[-1]
+    ours = version is None or version > newest or _stored_digest(conn) == digest(version)
+    if _exists(conn, _UNRELEASED) or not ours:
         raise SchemaError(
             "the database was made by a swingbot from before the first release, which this version"
             " cannot read: save its results with the version that made it (`swingbot raw ID --out"
             " DIR` for each comparison, `swingbot backup DIR` for everything), and start this"
             " version with an empty database and state directory"
         )
-    version, newest = revision(conn), revisions()[-1]
     if version is not None and version > newest:
         raise SchemaError(
             f"the database has schema {version}, but this program only supports {newest}: a"
@@ -93,7 +111,11 @@ def upgrade(engine: sa.Engine, to: str = "head") -> None:
         config = Config()
         config.set_main_option("script_location", str(DB_DIR / "migrations"))
         config.attributes["connection"] = conn
+        before = revision(conn)
         command.upgrade(config, to)
+        if (now := revision(conn)) is not None and now != before:
+            comment = f"COMMENT ON TABLE swingbot.{VERSION_TABLE} IS '{digest(now)}'"
+            conn.exec_driver_sql(comment)
         for view in sorted((DB_DIR / "views").glob("*.sql")) if to == "head" else ():
             conn.exec_driver_sql(view.read_text().replace("%", "%%"))
         roles.grant(conn)

@@ -194,6 +194,44 @@ def test_a_backup_from_before_the_first_release_is_refused(
     assert files == sorted(path for path in (tmp_path / "kept").rglob("*"))
 
 
+def edited_program(folder: Path, old: str, new: str) -> Path:
+    """The resources of a program whose first migration has another text."""
+    shutil.copytree(migrate.DB_DIR, folder, ignore=shutil.ignore_patterns("swingbot_db"))
+    file = folder / "migrations" / "versions" / "0001.sql"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    return folder
+
+
+@pytest.mark.parametrize("words", ["db upgrade", "status", "loop", "backup kept"])
+def test_a_database_of_an_unreleased_schema_of_the_same_number_is_refused(
+    tmp_path: Path, empty_url: str, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = make_engine(empty_url)
+    # as it was before names of metrics had a budget
+    column = "    trusted  boolean NOT NULL DEFAULT true,"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrate, "DB_DIR", edited_program(tmp_path / "earlier", column, ""))
+        migrate.upgrade(engine)
+    status, output = swingbot(tmp_path / "state", empty_url, *words.split())
+    (sentence,) = output.splitlines()
+    assert (status, REFUSED in sentence) == (1, True)
+    with engine.connect() as conn:
+        columns = [row["name"] for row in sa.inspect(conn).get_columns("measured_metric")]
+    engine.dispose()
+    assert columns == ["id", "testbox", "unit_job", "metric"]
+
+
+def test_a_comment_in_a_migration_makes_no_other_schema(
+    tmp_path: Path, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "-- Swings.", "-- Swings, in other\n-- words."
+    monkeypatch.setattr(migrate, "DB_DIR", edited_program(tmp_path / "later", old, new))
+    migrate.upgrade(engine)
+
+
 def test_upgrading_twice_is_upgrading_once(engine: sa.Engine) -> None:
     migrate.upgrade(engine)
     with engine.connect() as conn:
