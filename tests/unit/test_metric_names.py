@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Iterable
 
 from swingbot.core.limits import METRIC_NAMES
 from swingbot.core.results.metric_names import MetricNames, within_budget
 from swingbot_jobs import limits
-from swingbot_jobs.reading.parse import parse_file, parse_run
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.parse import parse_file, parse_results, parse_run
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
 from tests.programs import PROGRAMS
 
@@ -31,9 +34,10 @@ def of_nodes(line: str, counters: int) -> list[str]:
 
 
 def large_machine() -> dict[str, str]:
-    """The files of a run on a machine with many CPUs, interrupts and nodes."""
-    head = " ".join(f"CPU{n}" for n in range(CPUS))
-    counts = " ".join(["7"] * CPUS)
+    """The files of a run on a machine with many CPUs, interrupts and nodes, padded as the kernel
+    does (show_interrupts() and show_softirqs())."""
+    head = " " * 12 + "".join(f"CPU{n:<8}" for n in range(CPUS))
+    counts = "".join(f"{7:10} " for _ in range(CPUS))
     zones = [
         (0, "DMA"),
         (0, "DMA32"),
@@ -70,6 +74,28 @@ def test_the_monitors_of_a_large_machine_use_less_than_half_of_the_budget() -> N
         assert isinstance(found, dict)
         asked += len(found)
     assert len(names) + asked < METRIC_NAMES / 2
+
+
+def results_of_large_machine(runs: int) -> io.BytesIO:
+    out = io.BytesIO()
+    files = {"stdout": "average:9\n", "rc": "0\n", "seconds": "3.00\n"} | large_machine()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for number in range(runs):
+            for name, text in files.items():
+                member = tarfile.TarInfo(f"j/{number}/{name}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    out.seek(0)
+    return out
+
+
+def test_the_results_of_a_large_machine_are_read_whole() -> None:
+    assert len(large_machine()["interrupts"]) > 3_700_000
+    job = UnitJob(name="j", program="will-it-scale", params={}, runs=3)
+    runs = parse_results(results_of_large_machine(3), [job], PROGRAMS)
+    assert [(run.status, run.reason) for run in runs] == [("ok", None)] * 3
+    names = {name for name in runs[-1].samples if name.startswith("interrupts.")}
+    assert len(names) == INTERRUPTS + 20
 
 
 def a_run(*names: str, number: int = 0, status: RunStatus = "ok") -> ParsedRun:

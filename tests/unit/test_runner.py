@@ -18,6 +18,7 @@ from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
+from swingbot_worker.runner.prologue import PROLOGUE
 from tests.programs import PROGRAMS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "testbox" / "run.sh"
@@ -95,6 +96,21 @@ def test_each_run_comes_back_with_its_files(tmp_path: Path) -> None:
         assert files["stderr"] == "oops\n"
         assert files["rc"] == "3\n"
         assert float(files["seconds"]) >= 0
+
+
+def test_snapshots_come_without_the_padding_of_their_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = "".join(f"{0:10} " for _ in range(256))
+    table = f"{'':12}{'CPU0':<11}\n" + f"  1: {counts} PCI-MSI 1-edge nic\n" * 640
+    (tmp_path / "interrupts").write_text(table)
+    script = PROLOGUE.replace("/proc/interrupts", str(tmp_path / "interrupts"))
+    monkeypatch.setattr(runner, "PROLOGUE", script)
+    results = run_here(tmp_path, [a_job()], {"prints": "echo 1"})
+    sent = results.runs["a-job", 0]["interrupts"]
+    lines = [line.split() for line in sent.splitlines() if not line.startswith("time:")]
+    assert lines == [line.split() for line in table.splitlines()] * 2
+    assert len(sent) < len(table) < 2_000_000
 
 
 def test_facts_come_first_and_the_end_marker_last(tmp_path: Path) -> None:
