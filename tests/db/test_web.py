@@ -198,6 +198,10 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
         ("/a/b/c/d", 404, "This page does not exist"),
         ("/orders?colour=red", 400, "unknown filter"),
         ("/orders?limit=many", 400, "limit must be a number"),
+        ("/orders?limit=501", 400, "limit must be a number from 1 to 500"),
+        ("/orders.json?limit=10000", 400, "limit must be a number from 1 to 500"),
+        ("/orders?after=WzFd%20x", 400, "is not a value of "),
+        ("/metrics.json?after=WzFd", 400, "is not a value of "),
         ("/raw/c1/../../etc/passwd", 404, "There are no pages of kind"),
         ("/raw/c1/x1%2F..%2F..%2Fetc%2Fpasswd", 404, "has no file"),
         ("/raw/t1/", 400, "has no raw results"),
@@ -210,6 +214,26 @@ def test_a_wrong_address_is_answered_by_a_sentence(
 ) -> None:
     answer = site.client.get(path)
     assert (answer.status_code, sentence in answer.text) == (status, True), answer.text
+
+
+@pytest.mark.parametrize("plural", PLURALS)
+def test_a_list_in_pieces_is_the_whole_list(site: Site, plural: str) -> None:
+    whole = site.client.get(f"/{plural}.json?limit=500")
+    assert "link" not in whole.headers
+    pieces, pages, address = [], 0, f"/{plural}.json?limit=2"
+    while address:
+        answer = site.client.get(address)
+        pieces.append(answer.json())
+        if plural != "metrics":  # which programs read at this address
+            page = site.client.get(address.replace(".json", ""))
+            assert ('rel="next"' in page.text) == ("link" in answer.headers)
+            assert page.text.count(f'<a href="/{plural}">the first</a>') == (pages > 0)
+        address, pages = answer.links.get("next", {}).get("url", ""), pages + 1
+    rows, wanted = [row for piece in pieces for row in piece], whole.json()
+    for row in (*rows, *wanted):
+        row.pop("seconds", None)  # so far
+    assert rows == wanted
+    assert {len(piece) for piece in pieces[:-1]} <= {2} and len(pieces[-1]) <= 2
 
 
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:

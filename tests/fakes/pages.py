@@ -12,7 +12,7 @@ from starlette.routing import Route
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
-from swingbot.app.sheets import csv_pieces, printed
+from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import UNLIMITED, Buckets
@@ -74,6 +74,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         ).routes(),
         *tables.routes(
             engine,
+            partial(shown, open_artifact=no_artifact),
             partial(printed, open_artifact=no_artifact),
             partial(csv_pieces, open_artifact=no_artifact),
             FORMS,

@@ -11,11 +11,12 @@ import sqlalchemy as sa
 
 from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import act_of
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, LogEntry
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
-from .rows import Row, by_id, first, rows, shown, where
+from .rows import Row, by_id, first, piece, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
@@ -79,7 +80,8 @@ WHERE w.bisection = :id AND o.state IN ('waiting', 'ready')
 """
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
 _LIST = """
-SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status,
+SELECT {key},
+  b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status,
   b.reason, b.created_at, b.ended_at,
        extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
        (SELECT count(*) - 1 FROM bisection_point p WHERE p.bisection = b.id) AS commits,
@@ -87,7 +89,7 @@ SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.m
        b.conclusion, b.belief
 FROM bisection b JOIN tree t ON t.id = b.tree
 {where}
-ORDER BY b.id DESC LIMIT :limit
+ORDER BY {order} LIMIT :limit
 """
 
 
@@ -350,8 +352,8 @@ def _eta(document: Row, queue: estimate.LabQueue) -> float | None:
 
 
 def list_bisections(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+) -> ListPiece:
     """Newest first. Filters: tree, status, testbox, metric, origin. `best` is the top suspect."""
     allowed = {
         "tree": "t.name",
@@ -360,9 +362,9 @@ def list_bisections(
         "metric": "b.metric",
         "origin": "b.origin",
     }
-    clause, params = where(filters, allowed)
+    some = piece(conn, _LIST, (("-b.id", int),), where(filters, allowed), limit=limit, after=after)
     lines = []
-    for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
+    for row in some:
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
         best = max(
             belief.get("posterior", []), key=lambda entry: entry["probability"], default=None
@@ -384,4 +386,4 @@ def list_bisections(
                 "why": belief.get("why"),
             }
         )
-    return lines
+    return some.with_rows(lines)

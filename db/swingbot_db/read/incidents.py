@@ -10,12 +10,13 @@ import sqlalchemy as sa
 from swingbot.core.incident.impact import Impact, MeasuredRow, impacts, words_of
 from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, Gate, Incident, Place, Sighting
 
 from .bisections import bisection
 from .moderation import moderated
 from .proof import gates
-from .rows import Row, by_id, rows, shown, where
+from .rows import Row, by_id, piece, rows, shown, where
 from .tables import rows_of
 
 # What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
@@ -66,19 +67,20 @@ SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs A
 FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
 """
 _LIST = """
-SELECT i.id, i.status, i.merged_into, i.created_at, t.name AS tree, v.commit, v.subject,
+SELECT {key}, i.id, i.status, i.merged_into, i.created_at, t.name AS tree, v.commit, v.subject,
        (SELECT array_agg(ib.bisection ORDER BY ib.bisection) FROM incident_bisection ib
          WHERE ib.incident = i.id) AS bisections,
        (SELECT array_agg(r.id ORDER BY r.id) FROM report r WHERE r.incident = i.id) AS reports
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit
-{where} ORDER BY i.id DESC LIMIT :limit
+{where} ORDER BY {order} LIMIT :limit
 """
 _LIST_REPORTS = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
+SELECT {key},
+  r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
   AS cc, r.subject, r.created_at, r.sent_at,
        coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.error
 FROM report r LEFT JOIN outbox o ON o.report = r.id
-{where} ORDER BY r.id DESC LIMIT :limit
+{where} ORDER BY {order} LIMIT :limit
 """
 
 
@@ -208,12 +210,13 @@ def report(conn: sa.Connection, id: int | str) -> Row:
 
 
 def list_incidents(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+) -> ListPiece:
     """Newest first. Filters: tree, status."""
-    clause, params = where(filters, {"tree": "t.name", "status": "i.status"})
+    filtered = where(filters, {"tree": "t.name", "status": "i.status"})
     matches = []
-    for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
+    some = piece(conn, _LIST, (("-i.id", int),), filtered, limit=limit, after=after)
+    for row in some:
         culprit = {"commit": row.pop("commit"), "subject": row.pop("subject")}
         ids = {
             "bisections": [shown("bisection", n) for n in row["bisections"] or []],
@@ -228,18 +231,16 @@ def list_incidents(
                 "merged_into": shown("incident", row["merged_into"]),
             }
         )
-    return matches
+    return some.with_rows(matches)
 
 
 def list_reports(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+) -> ListPiece:
     """Newest first. Filters: state, kind, incident (a number)."""
-    clause, params = where(
-        filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"}
-    )
-    matches = rows(conn, _LIST_REPORTS.format(where=clause), limit=limit, **params)
-    return [
+    filtered = where(filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"})
+    some = piece(conn, _LIST_REPORTS, (("-r.id", int),), filtered, limit=limit, after=after)
+    return some.with_rows(
         row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"])}
-        for row in matches
-    ]
+        for row in some
+    )

@@ -7,10 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound
 
 from .facts import sheet_of
-from .rows import Row, by_id, first, rows, shown, where
+from .rows import Row, by_id, first, piece, rows, shown, where
 
 _ORDER = """
 SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose, o.k, o.state,
@@ -80,11 +81,11 @@ _SAME_IMAGE = (
     " <> :key ORDER BY build_key LIMIT 20"
 )
 _LIST = """
-SELECT o.id, o.kind, o.testbox, o.k, o.series, o.state, o.reason, o.priority, o.created_at,
+SELECT {key}, o.id, o.kind, o.testbox, o.k, o.series, o.state, o.reason, o.priority, o.created_at,
   o.ended_at, t.name AS tree, v.commit, v.subject,
        (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) AS attempts
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
-{where} ORDER BY o.id DESC LIMIT :limit
+{where} ORDER BY {order} LIMIT :limit
 """
 
 
@@ -189,10 +190,13 @@ def boot(conn: sa.Connection, id: int | str, *, samples: bool = True) -> Row:
 
 
 def list_orders(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
-) -> list[Row]:
+    conn: sa.Connection,
+    filters: Mapping[str, Any] | None = None,
+    limit: int = 100,
+    after: str = "",
+) -> ListPiece:
     """Newest first. Filters: kind, state, testbox, tree, series."""
-    clause, params = where(
+    filtered = where(
         filters,
         {
             "kind": "o.kind",
@@ -202,7 +206,5 @@ def list_orders(
             "series": "o.series",
         },
     )
-    return [
-        row | {"id": shown("order", row["id"])}
-        for row in rows(conn, _LIST.format(where=clause), limit=limit, **params)
-    ]
+    some = piece(conn, _LIST, (("-o.id", int),), filtered, limit=limit, after=after)
+    return some.with_rows(row | {"id": shown("order", row["id"])} for row in some)

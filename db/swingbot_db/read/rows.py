@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.core.model import ids
+from swingbot.core.model import cursor, ids
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound, missing
 
 Row = dict[str, Any]
+
+# What a list is sorted by, ascending: SQL expressions that are never null, with the type of each.
+SortKey = Sequence[tuple[str, type]]
 
 # State of the order `o`. One that Buildbot has accepted but not started, such as a build behind
 # another one, is ready.
@@ -80,3 +84,33 @@ def where(filters: Mapping[str, Any] | None, allowed: Mapping[str, str]) -> tupl
         clauses.append(f"CAST({allowed[name]} AS text) = ANY(:f_{name})")
         params[f"f_{name}"] = str(value).split(",")
     return ("WHERE " + " AND ".join(clauses) if clauses else ""), params
+
+
+def piece(
+    conn: sa.Connection,
+    sql: str,
+    order: SortKey,
+    filtered: tuple[str, Row],
+    *,
+    limit: int,
+    after: str = "",
+) -> ListPiece:
+    """At most `limit` rows after a cursor ('': the first ones).
+
+    `sql` has places for `{key}` (a column), `{where}` and `{order}`, and ends with the parameter
+    `:limit`; `filtered` is the answer of `where`. Raises BadCursor.
+    """
+    clause, params = filtered
+    names, types = zip(*order, strict=True)
+    key = ", ".join(names)
+    if after:
+        given = {f"after_{at}": value for at, value in enumerate(cursor.decode(after, types))}
+        params = params | given
+        placed = ", ".join(f":{name}" for name in given)
+        clause += f"{' AND ' if clause else 'WHERE '}({key}) > ({placed})"
+    text = sql.format(where=clause, order=key, key=f"jsonb_build_array({key}) AS sort_key")
+    found = rows(conn, text, limit=limit + 1, **params)
+    keys = [row.pop("sort_key") for row in found]
+    some = ListPiece(found[:limit])
+    some.next = cursor.encode(keys[limit - 1]) if len(found) > limit else None
+    return some

@@ -9,13 +9,14 @@ from typing import Any, Final, cast
 import sqlalchemy as sa
 
 from swingbot.core.model import cursor, ids
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Progress, SwingEvidence, Table
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.table.references import references
 
 from . import estimate, testbox_status
 from .facts import facts_differ
-from .rows import Row, first, number, rows, shown, where
+from .rows import Row, first, number, piece, rows, shown, where
 from .variants import variants
 
 _TABLE = """
@@ -144,7 +145,7 @@ _MEASURED = _BOOTS_OF + (
     "GROUP BY m.unit_job, m.metric ORDER BY m.unit_job, m.metric"
 )
 _LIST = """
-SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at,
+SELECT {key}, c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at,
        c.ended_at,
        (SELECT jsonb_agg(jsonb_build_object('name', a.name, 'commit', v.commit,
            'subject', v.subject) ORDER BY a.arm)
@@ -169,7 +170,7 @@ LEFT JOIN comparison_row r ON r.comparison = c.id AND r.against = c.against[1]
   AND (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL
 {where}
 GROUP BY c.id, t.name
-ORDER BY c.id DESC LIMIT :limit
+ORDER BY {order} LIMIT :limit
 """
 _OPEN: Final = ("waiting", "running")
 
@@ -427,8 +428,9 @@ def list_tables(
     conn: sa.Connection,
     filters: Mapping[str, Any] | None = None,
     limit: int = 50,
+    after: str = "",
     only: str = "true",
-) -> list[Row]:
+) -> ListPiece:
     """Newest first. Filters: tree, status, kind, testbox.
 
     `headline` is the headline row that a reader wants to know first, None if there is none; rows
@@ -446,22 +448,22 @@ def list_tables(
             " WHERE p.comparison = c.id AND p.testbox = :testbox)"
         )
         params["testbox"] = testbox
-    matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
-    return [
+    some = piece(conn, _LIST, (("-c.id", int),), (clause, params), limit=limit, after=after)
+    return some.with_rows(
         row | {"id": ids.of_table(row["kind"], row["id"]), "testboxes": row["testboxes"] or []}
-        for row in matches
-    ]
+        for row in some
+    )
 
 
 def list_comparisons(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+) -> ListPiece:
     """The tables at addresses such as c5, as in `list_tables`."""
-    return list_tables(conn, filters, limit, "c.kind <> 'experiment'")
+    return list_tables(conn, filters, limit, after, "c.kind <> 'experiment'")
 
 
 def list_experiments(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+) -> ListPiece:
     """The tables at addresses such as e6, as in `list_tables`."""
-    return list_tables(conn, filters, limit, "c.kind = 'experiment'")
+    return list_tables(conn, filters, limit, after, "c.kind = 'experiment'")

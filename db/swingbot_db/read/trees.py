@@ -8,26 +8,28 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.core.model.comparison_row import key_of
+from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound
 
 from . import testbox_status
 from .histories import histories
 from .noise import aliases, anchors, noise_records, plain_record
 from .patches import patches
-from .rows import Row, by_id, first, rows, shown, where
+from .rows import Row, SortKey, by_id, piece, rows, shown, where
 from .tables import list_tables
 from .time_use import time_use
 from .variants import variants
 
 _TREES = """
-SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig,
+SELECT {key},
+  t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig,
   t.compiler, t.trust, t.min_effect_pct, t.state, t.problem, t.polled_at,
        t.created_at,
        (SELECT coalesce(jsonb_agg(j->>'name'), '[]')
          FROM jsonb_array_elements(t.job_files) j) AS jobs,
        (SELECT v.subject FROM variant v WHERE v.tree = t.id
          AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
-FROM tree t {where} ORDER BY t.state DESC, t.name LIMIT :limit
+FROM tree t {where} ORDER BY {order} LIMIT :limit
 """
 _CHANGES = """
 SELECT ch.kind, ch.old_commit, ch.new_commit, ch.seen_at, c.id AS comparison, c.status
@@ -36,7 +38,8 @@ FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id
 """
 _VARIANT = "SELECT id, tree FROM variant WHERE id = :id"
 _TESTBOXES = """
-SELECT x.name, x.tbox_group, x.facts, x.facts->>'label' AS label, x.state, x.reason, x.updated_at,
+SELECT {key},
+  x.name, x.tbox_group, x.facts, x.facts->>'label' AS label, x.state, x.reason, x.updated_at,
        o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject,
          l.taken_at AS since,
        (SELECT count(*) FROM orders q WHERE q.testbox = x.name
@@ -48,37 +51,46 @@ FROM testbox x
 LEFT JOIN lease l ON l.testbox = x.name
 LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id
   LEFT JOIN variant v ON v.id = o.variant
-{where} ORDER BY x.state, x.name LIMIT :limit
+{where} ORDER BY {order} LIMIT :limit
 """
 _LATEST_BOOTS = (
     "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM"
     " boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
 )
 _METRICS = """
-SELECT m.unit_job, m.metric, m.testbox, c.samples, c.boots,
+SELECT m.sort_key, m.unit_job, m.metric, m.testbox, c.samples, c.boots,
   (SELECT x.booted_at FROM boot x WHERE x.id = c.latest) AS latest,
   (SELECT n.detail FROM noise_record n
     WHERE (n.testbox, n.unit_job, n.metric) = (m.testbox, m.unit_job, m.metric)) AS noise
 FROM (
-  SELECT m.id, m.unit_job, m.metric, m.testbox FROM measured_metric m {where}
-  ORDER BY m.metric LIKE 'perf-stat.%', m.metric, m.unit_job, m.testbox LIMIT :limit
+  SELECT {key}, m.id, m.unit_job, m.metric, m.testbox FROM measured_metric m {where}
+  ORDER BY {order} LIMIT :limit
 ) m CROSS JOIN LATERAL (
   SELECT sum(b.samples) AS samples, count(*) AS boots, max(b.boot) AS latest
   FROM boot_mean b WHERE b.measured = m.id
-) c WHERE c.boots > 0  -- the samples of a metric may all be gone
-ORDER BY m.metric LIKE 'perf-stat.%', m.metric, m.unit_job, m.testbox
+) c ORDER BY {order}
 """
+# the samples of a metric may all be gone
+_WITH_SAMPLES = "EXISTS (SELECT 1 FROM boot_mean b WHERE b.measured = m.id)"
+_BY_METRIC: SortKey = (
+    ("m.metric LIKE 'perf-stat.%'", bool),
+    *((f'm.{name} COLLATE "C"', str) for name in ("metric", "unit_job", "testbox")),
+)
+_BY_TREE: SortKey = (
+    ("t.state <> 'watched'", bool),
+    ('t.name COLLATE "C"', str),
+    ("t.id", int),
+)
+_BY_TESTBOX: SortKey = (('x.state COLLATE "C"', str), ('x.name COLLATE "C"', str))
 
 
 def list_trees(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100, after: str = ""
+) -> ListPiece:
     """Watched trees first. Filters: name, state."""
-    clause, params = where(filters, {"name": "t.name", "state": "t.state"})
-    return [
-        row | {"id": shown("tree", row["id"])}
-        for row in rows(conn, _TREES.format(where=clause), limit=limit, **params)
-    ]
+    filtered = where(filters, {"name": "t.name", "state": "t.state"})
+    some = piece(conn, _TREES, _BY_TREE, filtered, limit=limit, after=after)
+    return some.with_rows(row | {"id": shown("tree", row["id"])} for row in some)
 
 
 def tree(conn: sa.Connection, name: str) -> Row:
@@ -87,9 +99,10 @@ def tree(conn: sa.Connection, name: str) -> Row:
     `patches` are those of `patches.patches`; `histories` are the histories of its tips.
     """
     clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
-    row = first(conn, _TREES.format(where=clause), name=name, limit=1)
-    if row is None:
+    found = piece(conn, _TREES, _BY_TREE, (clause, {"name": name}), limit=1)
+    if not found:
         raise NotFound(f"tree {name!r} does not exist; `swingbot tree list` lists all trees")
+    row = found[0]
     changes = [
         change | {"comparison": shown("comparison", change["comparison"])}
         for change in rows(conn, _CHANGES, id=row["id"])
@@ -109,17 +122,16 @@ def variant(conn: sa.Connection, id: int | str) -> Row:
 
 
 def list_testboxes(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200, after: str = ""
+) -> ListPiece:
     """Active ones first. Filters: name, state, tbox_group.
 
     `doing` is the testbox's current work, None if it is free; `now` is `testbox_status.now`.
     """
-    clause, params = where(
-        filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"}
-    )
+    filtered = where(filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"})
     testboxes = []
-    for row in rows(conn, _TESTBOXES.format(where=clause), limit=limit, **params):
+    some = piece(conn, _TESTBOXES, _BY_TESTBOX, filtered, limit=limit, after=after)
+    for row in some:
         doing = {
             "order": shown("order", row.pop("order_id")),
             **{
@@ -130,7 +142,7 @@ def list_testboxes(
         testboxes.append(row | {"doing": doing if doing["order"] else None})
     now = testbox_status.now(conn, [row["name"] for row in testboxes])
     testboxes = [row | {"now": now[row["name"]]} for row in testboxes]
-    return [row | {"words": testbox_status.words(row)} for row in testboxes]
+    return some.with_rows(row | {"words": testbox_status.words(row)} for row in testboxes)
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
@@ -165,8 +177,8 @@ def _history(conn: sa.Connection, name: str) -> Row:
 
 
 def list_metrics(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500
-) -> list[Row]:
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500, after: str = ""
+) -> ListPiece:
     """Metrics ever measured, benchmarks before counters. Filters: testbox, unit_job, metric.
 
     `noise` is the noise record, `noise_pct` the standard deviation of a boot mean in percent; both
@@ -176,17 +188,18 @@ def list_metrics(
     clause, params = where(
         filters, {"testbox": "m.testbox", "unit_job": "m.unit_job", "metric": "m.metric"}
     )
-    metrics = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
+    clause += f"{' AND ' if clause else 'WHERE '}{_WITH_SAMPLES}"
+    some = piece(conn, _METRICS, _BY_METRIC, (clause, params), limit=limit, after=after)
     repeated = aliases(conn)
-    return [
+    return some.with_rows(
         row
         | {
             "alias_of": repeated.get(key_of(row)),
             "noise": plain_record(row["noise"]) if row["noise"] else None,
             "noise_pct": _noise_pct(row["noise"]),
         }
-        for row in metrics
-    ]
+        for row in some
+    )
 
 
 def _noise_pct(detail: Row | None) -> float | None:

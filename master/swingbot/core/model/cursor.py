@@ -8,12 +8,24 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from swingbot.core.limits import CURSOR_CHARACTERS, PIECE_ROWS
 
 PIECE: Final = PIECE_ROWS
+
+
+class ListPiece(list[dict[str, Any]]):
+    """Some rows of a list; `next` is the cursor after the last one, None if no row follows."""
+
+    next: str | None = None
+
+    def with_rows(self, changed: Iterable[dict[str, Any]]) -> ListPiece:
+        """The same piece with its rows in another form."""
+        piece = ListPiece(changed)
+        piece.next = self.next
+        return piece
 
 
 class BadCursor(ValueError):

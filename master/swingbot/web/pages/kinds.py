@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from swingbot.core.model import cursor
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
@@ -27,7 +29,6 @@ from .reproduction import Kits
 _TAIL_BYTES, _TAIL_LINES, _LINE = 16_384, 40, 500
 # colours and other control sequences of a console
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-_LIMIT = 1000  # maximum number of rows of a list
 PLURALS = (
     "comparisons",
     "experiments",
@@ -138,21 +139,28 @@ class Pages:
                 f" {', '.join('/' + name for name in PLURALS)}.",
             )
         filters = dict(request.query_params)
-        limit = _limit(filters.pop("limit", None))
+        limit, after = _limit(filters.pop("limit", None)), filters.pop("after", "")
         with self._source.reading() as conn:
             try:
-                document = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
+                read = getattr(self._source.read, f"list_{plural}")
+                document = read(conn, filters, limit, after)
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
             more = self._beside[plural](conn) if plural in self._beside else {}
+        following = None
+        if document.next:
+            query = {**filters, "limit": limit, "after": document.next}
+            following = f"{request.url.path}?{urlencode(query)}"
         if is_json(request):
-            return JSONResponse(document)
+            links = {"link": f'<{following}>; rel="next"'} if following else None
+            return JSONResponse(document, headers=links)
         return self._renderer.page(
             _LISTS.get(plural, f"list_{plural}.html"),
             rows=document,
             plural=plural,
             filters=filters,
-            limit=limit,
+            following=following,
+            first=not after,
             **more,
         )
 
@@ -240,6 +248,10 @@ def _by_unit_job(records: list[Row]) -> dict[str, list[Row]]:
 def _limit(text: str | None) -> int:
     if text is None:
         return 100
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _LIMIT):
-        raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {text!r}")
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= cursor.PIECE):
+        raise HTTPException(
+            400,
+            f"limit must be a number from 1 to {cursor.PIECE}, not {text[:40]!r};"
+            " the link at the end leads to more",
+        )
     return int(text)
