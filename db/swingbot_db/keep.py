@@ -9,6 +9,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from swingbot.core.keep.retention import FileReference
+from swingbot.core.limits import METRIC_NAMES
 
 # Orders that are still needed, and why. Orders behind a report are needed forever: both sides, its
 # proof and the work that led to it.
@@ -97,11 +98,40 @@ _EXPIRED_NAMES: Final = """
 DELETE FROM measured_metric m WHERE NOT m.trusted
   AND NOT EXISTS (SELECT FROM boot_mean b WHERE b.measured = m.id)
 """
+# Of unit jobs that have more than :most names of trusted kernels and are still measured: names of
+# monitors that no boot since :before has, nor one that is held.
+_UNSEEN_NAMES: Final = f"""{HELD}, crowded AS MATERIALIZED (
+  SELECT m.id, m.testbox, m.unit_job, m.metric FROM measured_metric m
+  JOIN (SELECT testbox, unit_job FROM measured_metric WHERE trusted GROUP BY 1, 2
+    HAVING count(*) > :most) c USING (testbox, unit_job) WHERE m.trusted
+), seen AS MATERIALIZED (
+  SELECT DISTINCT c.* FROM crowded c JOIN boot_mean b ON b.measured = c.id
+  JOIN boot x ON x.id = b.boot
+  WHERE x.booted_at >= :before OR x.id IN (SELECT boot FROM held_boot)
+), benchmark AS MATERIALIZED (
+  SELECT DISTINCT j ->> 'name' AS unit_job, j ->> 'program' AS program
+  FROM boot_spec, jsonb_array_elements(unit_jobs) j
+)
+SELECT id FROM crowded WHERE id NOT IN (SELECT id FROM seen)
+  AND (testbox, unit_job) IN (SELECT testbox, unit_job FROM seen)
+  AND (unit_job, split_part(metric, '.', 1)) NOT IN (SELECT unit_job, program FROM benchmark)
+"""
+_SAMPLES_OF_NAMES: Final = """
+DELETE FROM sample s USING boot_mean b, run r
+WHERE b.measured = ANY(:names) AND r.boot = b.boot AND s.run = r.id AND s.measured = b.measured
+"""
+_NAMES: Final = "DELETE FROM measured_metric WHERE id = ANY(:names)"
 
 
 def expire_names(conn: sa.Connection, before: datetime) -> int:
-    """Delete the names of metrics that only untrusted kernels reported which were last used
-    `before`, with their samples; return how many.
+    """Delete names of metrics that were last used `before`, with their samples; return how many.
+
+    They are those that only untrusted kernels reported and, where trusted ones use more than half
+    of the budget, those of their monitors: what a broken monitor made up has an end.
     """
     conn.execute(sa.text(_EXPIRED_SAMPLES), {"before": before})
-    return conn.execute(sa.text(_EXPIRED_NAMES)).rowcount
+    untrusted = conn.execute(sa.text(_EXPIRED_NAMES)).rowcount
+    asked = {"before": before, "most": METRIC_NAMES // 2}
+    unseen = list(conn.execute(sa.text(_UNSEEN_NAMES), asked).scalars())
+    conn.execute(sa.text(_SAMPLES_OF_NAMES), {"names": unseen})
+    return untrusted + conn.execute(sa.text(_NAMES), {"names": unseen}).rowcount

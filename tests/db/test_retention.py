@@ -24,7 +24,7 @@ from swingbot.core.model.artifact import Gone
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
-from swingbot_db import read
+from swingbot_db import keep, read
 from tests import builders as make
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.artifacts import stored
@@ -235,6 +235,47 @@ def test_names_that_only_untrusted_kernels_reported_go_with_their_kernels(
     samples = sa.text("SELECT count(*) FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :b")
     counts = {name: conn.execute(samples, {"b": boot}).scalar_one() for name, boot in boots.items()}
     assert counts == {"old": 2, "young": 4, "held": 4, "trusted": 4}
+    assert retain(settings, engine, NOW, really=True).names == 0
+
+
+def test_names_that_a_broken_monitor_made_up_go_once_no_kept_boot_has_them(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.state.mkdir()
+    tree, testbox, still = make.a_tree(conn), make.a_testbox(conn), make.a_testbox(conn, "still")
+    made_up = {f"meminfo.made-up-{n}": [1.0, 2.0] for n in range(6)}
+    own = f"{make.METRIC}-of-once"  # of the benchmark: kept whatever its age
+    kernel = make.a_kernel(conn, tree, 0)
+    broken = make.a_boot(conn, testbox, kernel, values={own: [1.0], **made_up}, at=ago(400))
+    held = {"meminfo.held": [1.0]}
+    reported = make.a_boot(conn, testbox, make.a_kernel(conn, tree, 1), values=held, at=ago(400))
+    make.a_boot(conn, still, kernel, values=made_up, at=ago(400))  # of a job that runs no more
+    waiting = make.a_comparison(conn, tree, kernel, kernel, [testbox], status="running")
+    conn.execute(
+        sa.text(
+            "INSERT INTO want (order_id, comparison) SELECT order_id, :c FROM boot WHERE id = :b"
+        ),
+        {"c": waiting, "b": reported},
+    )
+    # the kernel is in use: its boots are not kept for that
+    make.a_boot(conn, testbox, kernel, values={make.METRIC: [1.0]}, k=1, at=ago(1))
+
+    def names() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for row in conn.execute(sa.text("SELECT testbox, metric FROM measured_metric")):
+            found.setdefault(row.testbox, set()).add(row.metric)
+        return found
+
+    before = names()
+    assert retain(settings, engine, NOW, really=True).names == 0  # far from the budget
+    monkeypatch.setattr(keep, "METRIC_NAMES", 8)
+    assert retain(settings, engine, NOW, really=False).names == len(made_up)
+    assert names() == before
+    assert retain(settings, engine, NOW, really=True).names == len(made_up)
+    assert names()[testbox.name] == {make.METRIC, own, *held}
+    assert names()["still"] == set(made_up)
+    left = sa.text("SELECT count(*) FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :b")
+    assert conn.execute(left, {"b": broken}).scalar_one() == 1
     assert retain(settings, engine, NOW, really=True).names == 0
 
 

@@ -164,7 +164,7 @@ def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
         for why, files in sorted(total.stays.items(), key=lambda item: -item[1]):
             click.echo(f"  {kind}: {files} kept, {why}")
     expired = sum(total.goes_size for total in done.totals.values())
-    click.echo(f"{count(done.names, 'name')} of metrics of untrusted kernels expired")
+    click.echo(f"{count(done.names, 'name')} of metrics expired")
     click.echo(f"{done.pruned_before} files were deleted earlier")
     click.echo(
         f"would free {amount(expired)}; run `swingbot retention --prune` to delete"

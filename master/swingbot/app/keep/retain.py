@@ -79,7 +79,7 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
 
 
 def _expire_names(engine: Engine, days: float, now: datetime, *, really: bool) -> int:
-    """Names that only untrusted kernels reported go with their kernels."""
+    """Names of metrics that are no longer reported go with the kernels that reported them."""
     if days <= 0:
         return 0
     with engine.connect() as conn:
