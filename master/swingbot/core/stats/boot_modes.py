@@ -31,7 +31,7 @@ class BootModes:
     apart: float
 
 
-def boot_modes(groups: Sequence[Sequence[float]]) -> BootModes | None:
+def boot_modes(groups: Sequence[Sequence[float] | Array]) -> BootModes | None:
     """Return the two modes of boot levels, or None if a single mode explains them.
 
     `groups` holds the levels of one kernel each. The differences between two boots of a kernel are
@@ -39,13 +39,11 @@ def boot_modes(groups: Sequence[Sequence[float]]) -> BootModes | None:
     must be at least MODES_SDS of their own standard deviations apart.
     """
     each = [np.sort(np.asarray(g, dtype=np.float64)) for g in groups if len(g) > 1]
-    if not each:
+    if sum(len(g) * (len(g) - 1) // 2 for g in each) < 2 * _LEAST_PAIRS:
         return None
     apart = np.sort(
         np.concatenate([(g[None, :] - g[:, None])[np.triu_indices(len(g), 1)] for g in each])
     )
-    if len(apart) < 2 * _LEAST_PAIRS:
-        return None
     inner = slice(_LEAST_PAIRS - 1, len(apart) - _LEAST_PAIRS)
     at = int(np.argmax(np.diff(apart)[inner])) + _LEAST_PAIRS
     cut = float(apart[at - 1] + apart[at]) / 2.0

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -42,10 +41,16 @@ from swingbot.core.bisect.posterior.mixture_noise import (
     boot_columns,
     thetas_of,
 )
+from swingbot.core.bisect.posterior.mixture_sides import (
+    Coupling,
+    Sides,
+    coupling,
+    effect_density,
+    sides_of,
+)
 from swingbot.core.bisect.posterior.step_posterior import Hypotheses, Posterior, blend
 from swingbot.core.bisect.posterior.wandering import wandering
 from swingbot.core.bisect.thresholds import (
-    EFFECT_WIDTHS,
     ODD_IMAGES_SEEN,
     WANDER_MOST_BOOTS,
     WILD_P,
@@ -54,11 +59,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.noise import NoisePrior
 
-_COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
-_MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _CREEP_NOISES: Final = 4  # combinations of noise in which a creep is weighed
-_CHUNK: Final = 16  # thetas
-_BLOCK: Final = 64  # levels
 _FAR: Final = 60.0  # nats below the best: too unlikely to be considered
 
 
@@ -80,12 +81,13 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     columns = boot_columns(ev, noise)
     thetas, pairs = thetas_of(columns, noise, policy, rebuilds=ev.layout_cost is not None)
     levels = level_grid(columns, thetas)
-    thetas = [floored(t, levels, columns) for t in thetas]
+    thetas = floored(thetas, levels, columns)
     points = point_likelihoods(columns, thetas, levels)
-    sides = _sides(points)
+    coupled = coupling(levels, policy)
+    sides = sides_of(points, coupled)
     pairs = _possible(sides, pairs)
     ln_prior = gap_prior(columns.at, ev.mass, policy)
-    hypotheses = _hypotheses(sides, pairs, levels, policy)
+    hypotheses = _hypotheses(sides, pairs, coupled)
     ln = hypotheses.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
     ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
     ln_one = float(ln_sum(ln))
@@ -94,13 +96,15 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     theta = pairs[best].before
     two = TwoSteps(0.0, None)
     if weighs_two_steps(len(columns.at) - 1, policy):
-        ln_pairs = _ln_gap_pairs(points[theta], levels, policy)
+        ln_pairs = _ln_gap_pairs(points[theta], coupled)
         ln_best = float(of_pairs[best]) - pairs[best].ln_prior
         two = two_steps(ln_pairs, ln_prior, ln_best, columns.at, policy)
     along = gradual.may_creep(columns.at, ev.mass, policy.prior_creep)
     ranked = [(float(of_pairs[i]), pairs[i]) for i in np.argsort(-of_pairs, kind="stable")]
     creep, crept = (
-        (0.0, (0.0, 0.0)) if along is None else _creep(points, levels, ranked, along, two.p, policy)
+        (0.0, (0.0, 0.0))
+        if along is None
+        else _creep(points, coupled, ranked, along, two.p, policy)
     )
     two_sides = [(thetas[p.before], thetas[p.after]) for p in pairs]
     weights = GapWeights(columns.at, ev.mass, np.exp(ln - ln_one))
@@ -182,33 +186,7 @@ def _wild(columns: BootColumns, theta: Theta, post: Posterior) -> tuple[float, .
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """The boots before and after each gap between measured positions, under each theta.
-
-    Indices are (theta, gap, level), of `whole` (theta, level); `top` is the largest over levels.
-    """
-
-    left: Floats  # ln likelihood of the boots before the gap, all at that level
-    right: Floats  # of those after it
-    whole: Floats
-    left_top: Floats
-    right_top: Floats
-
-
-def _sides(points: Floats) -> _Sides:
-    """`points`: (theta, measured position, level) -> ln likelihood of the boots there."""
-    thetas, many, levels = points.shape
-    left, right = np.empty((2, thetas, many - 1, levels))
-    before = points[:, 0]
-    for gap in range(many - 1):
-        left[:, gap] = before
-        before = before + points[:, gap + 1]
-    np.subtract(before[:, None], left, out=right)
-    return _Sides(left, right, before, left.max(axis=2), right.max(axis=2))
-
-
-def _possible(sides: _Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
+def _possible(sides: Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
     """The pairs whose weight can matter.
 
     The best fit of a pair, over all gaps and both levels, bounds its weight. The weight of the best
@@ -227,34 +205,26 @@ def _possible(sides: _Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
     return [pairs[i] for i in np.flatnonzero(near)]
 
 
-def _hypotheses(
-    sides: _Sides, pairs: list[ThetaPair], levels: Floats, policy: Policy
-) -> _Hypotheses:
-    coupling = _coupling(levels, policy)
-    used = sorted({i for p in pairs for i in (p.before, p.after)})
-    row = {theta: i for i, theta in enumerate(used)}
-    i, j = [row[p.before] for p in pairs], [row[p.after] for p in pairs]
-    left, right = (
-        _in_cells(sides.left, sides.left_top, used, coupling),
-        _in_cells(sides.right, sides.right_top, used, coupling),
-    )
-    from_left, from_right = left[0] @ coupling.kernel, right[0] @ coupling.kernel
+def _hypotheses(sides: Sides, pairs: list[ThetaPair], coupled: Coupling) -> _Hypotheses:
+    i, j = [p.before for p in pairs], [p.after for p in pairs]
+    left, right = sides.left[:, i], sides.right[:, j]
     # power of the level x (pair, gap)
-    low = np.array([np.einsum("tgc,tgc->tg", of_level[i], from_right[j]) for of_level in left])
-    high = np.array([np.einsum("tgc,tgc->tg", of_level[j], from_left[i]) for of_level in right])
+    low = np.einsum("ptgc,tgc->ptg", left, right[0] @ coupled.kernel)
+    high = np.einsum("ptgc,tgc->ptg", right, left[0] @ coupled.kernel)
     with np.errstate(divide="ignore"):
-        ln = np.log(low[0]) + sides.left_top[used][i] + sides.right_top[used][j]
-    none, none_top = _scaled(sides.whole[used][:, None])
-    none = np.array([none @ (levels - coupling.middle) ** power for power in range(3)])
+        ln = np.log(low[0]) + sides.left_top[i] + sides.right_top[j]
+    powers = (coupled.levels - coupled.middle)[:, None] ** np.arange(3)
+    none, none_top = _scaled(sides.whole)
+    none = (none @ powers).T[:, i, None]
     with np.errstate(divide="ignore"):
-        ln_none = (np.log(none[0]) + none_top - math.log(coupling.step))[i]
+        ln_none = np.log(none[0]) + none_top[i] - math.log(coupled.step)
     # a change of the spread alone is a change
     ln_none[[not p.equal for p in pairs]] = -np.inf
-    level, level_var = (moment[i] for moment in coupling.moments(none))
+    level, level_var = coupled.moments(none)
     together = [
         np.concatenate(pair, axis=1)
         for pair in zip(
-            (ln, *coupling.moments(low), *coupling.moments(high)),
+            (ln, *coupled.moments(low), *coupled.moments(high)),
             (ln_none, level, level_var, level, level_var),
             strict=True,
         )
@@ -262,105 +232,29 @@ def _hypotheses(
     return _Hypotheses(*together)
 
 
-def _in_cells(ln: Floats, top: Floats, thetas: list[int], coupling: _Coupling) -> Floats:
-    """(power of the level, theta, gap, coarse cell) -> sum of the likelihoods times that power."""
-    _, gaps, levels = ln.shape
-    cells = coupling.share.shape[1]
-    out = np.zeros((3, len(thetas) * gaps, cells))
-    for first in range(0, len(thetas), _CHUNK):  # a chunk fits into the cache
-        some = thetas[first : first + _CHUNK]
-        rows = exp_below(ln[some] - top[some][:, :, None]).reshape(-1, levels)
-        these = slice(first * gaps, first * gaps + len(rows))
-        for near, of_cells in coupling.blocks:
-            for power in range(3):
-                out[power, these, of_cells] += (
-                    rows[:, near] @ coupling.powers[power, near, of_cells]
-                )
-    return out.reshape(3, len(thetas), gaps, cells)
-
-
 def _scaled(ln: Floats) -> tuple[Floats, Floats]:
-    top = ln.max(axis=2, keepdims=True)
-    return exp_below(ln - top), top[:, :, 0]
+    """Likelihoods relative to the largest of their row, and its logarithm."""
+    top = ln.max(axis=1, keepdims=True)
+    return exp_below(ln - top), top
 
 
-@dataclass(frozen=True, slots=True)
-class _Coupling:
-    """The prior of D, which couples the two levels.
-
-    It is smooth, so a coarse grid is enough.
-    """
-
-    share: Floats  # level -> shares of its two coarse neighbours
-    kernel: Floats  # coarse x coarse density
-    step: float  # of the levels
-    middle: float  # level from which powers are taken
-    powers: Floats  # `share`, then it times the level, then times its square
-    # levels, and the cells of which they have shares
-    blocks: list[tuple[slice, slice]]
-
-    def moments(self, powers: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of a level, from the sums of its powers."""
-        total = np.maximum(powers[0], 1e-300)
-        mean = powers[1] / total
-        return mean + self.middle, np.maximum(powers[2] / total - mean**2, self.step**2 / 12)
-
-
-def _coupling(levels: Floats, policy: Policy) -> _Coupling:
-    narrow = min(f for f, _ in EFFECT_WIDTHS) * policy.prior_effect
-    wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
-    cells = min(wanted, _MOST_CELLS)
-    coarse = np.linspace(float(levels[0]), float(levels[-1]), cells)
-    cell = (levels - coarse[0]) / (coarse[1] - coarse[0])
-    lower = np.clip(np.floor(cell).astype(int), 0, cells - 2)
-    share = np.zeros((len(levels), cells))
-    rows = np.arange(len(levels))
-    share[rows, lower], share[rows, lower + 1] = 1.0 - (cell - lower), cell - lower
-    # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
-    blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
-    middle = float(levels[0] + levels[-1]) / 2.0
-    return _Coupling(
-        share,
-        _effect_density(coarse[:, None] - coarse[None, :], policy, blur),
-        float(levels[1] - levels[0]),
-        middle,
-        np.array([share * ((levels - middle) ** power)[:, None] for power in range(3)]),
-        [
-            (slice(first, end), slice(int(lower[first]), int(lower[end - 1]) + 2))
-            for first, end in pairwise(
-                np.unique([*range(0, len(levels), _BLOCK), len(levels)]).tolist()
-            )
-        ],
-    )
-
-
-def _effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats:
-    density = np.zeros_like(effect)
-    for factor, weight in EFFECT_WIDTHS:
-        sd = math.hypot(factor * policy.prior_effect, blur)
-        density += weight / (sd * math.sqrt(2 * math.pi)) * np.exp(-0.5 * (effect / sd) ** 2)
-    return density
-
-
-def _ln_gap_pairs(points: Floats, levels: Floats, policy: Policy) -> Floats:
+def _ln_gap_pairs(points: Floats, coupled: Coupling) -> Floats:
     """ln likelihood of a step in each of two gaps, in the order of `gap_pairs`, under one theta."""
     before = np.cumsum(points, axis=0)
-    left, left_top = _scaled(before[None, :-1])
-    right, right_top = _scaled((before[-1:] - before[:-1])[None])
-    coupling = _coupling(levels, policy)
-    share, kernel = coupling.share, coupling.kernel
-    from_left, from_right = (((side[0] @ share) @ kernel) @ share.T for side in (left, right))
+    left, left_top = _scaled(before[:-1])
+    right, right_top = _scaled(before[-1:] - before[:-1])
+    share, kernel = coupled.share, coupled.kernel
+    from_left, from_right = (((side @ share) @ kernel) @ share.T for side in (left, right))
     i, j = gap_pairs(len(points) - 1)
     with np.errstate(divide="ignore"):
-        middle = before[j] - before[i] + np.log(from_left[i]) + np.log(from_right[j])
-    step = float(levels[1] - levels[0])
-    ln = ln_sum(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
+        middle = before[j] - before[i] + np.log(from_left)[i] + np.log(from_right)[j]
+    ln = ln_sum(middle, axis=1) + left_top[i, 0] + right_top[j, 0] + math.log(coupled.step)
     return np.asarray(ln)
 
 
 def _creep(
     points: Floats,
-    levels: Floats,
+    coupled: Coupling,
     ranked: list[tuple[float, ThetaPair]],
     along: Floats,
     two: float,
@@ -371,14 +265,13 @@ def _creep(
     `ranked`: ln weight of one step or none under each combination of noise, the likeliest first;
     the first few are used. `two`: P(two steps).
     """
-    coupling = _coupling(levels, policy)
     ones, manys, lines = [], [], []
     for ln_one, pair in ranked[:_CREEP_NOISES]:
         if not math.isfinite(ln_one):
             break  # unequal spreads are not considered
-        grid = gradual.Grid(points[pair.before], levels, coupling.share, coupling.kernel)
+        grid = gradual.Grid(points[pair.before], coupled.levels, coupled.share, coupled.kernel)
         sizes = gradual.sizes_of(grid, along)
-        line = gradual.line(grid, along, _effect_density(sizes, policy), sizes)
+        line = gradual.line(grid, along, effect_density(sizes, policy), sizes)
         ones.append(ln_one)
         manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
         lines.append(replace(line, ln=line.ln + pair.ln_prior))

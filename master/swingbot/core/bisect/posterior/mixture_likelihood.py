@@ -64,9 +64,10 @@ def level_grid(columns: BootColumns, thetas: list[Theta]) -> Floats:
     return np.asarray(np.arange(low, high + step, step))
 
 
-def floored(theta: Theta, levels: Floats, columns: BootColumns) -> Theta:
+def floored(thetas: list[Theta], levels: Floats, columns: BootColumns) -> list[Theta]:
+    """The same with spreads that the grid of levels can show."""
     least = float(levels[1] - levels[0]) * math.sqrt(len(columns.x)) / (1.4 * _SPACING)
-    return theta if theta.spread >= least else replace(theta, spread=least)
+    return [t if t.spread >= least else replace(t, spread=least) for t in thetas]
 
 
 def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats) -> Floats:
@@ -150,15 +151,17 @@ def _smeared(scaled: Floats, sigma: float) -> Floats:
     """The likelihoods convolved with a Gaussian of `sigma` cells that is cut at 5 `sigma`."""
     many = scaled.shape[-1]
     reach = int(_SMEAR_REACH * sigma + 0.5)
-    density = np.zeros(max(many, reach + 1))
-    density[: reach + 1] = np.exp(-0.5 * (np.arange(reach + 1) / sigma) ** 2)
+    density = np.exp(-0.5 * (np.arange(reach + 1) / sigma) ** 2)
     density /= 2.0 * density.sum() - density[0]
-    band = toeplitz(density[:many])
+    # every block of levels is convolved with those within reach by the same matrix
+    apart = np.subtract.outer(np.arange(-reach, _BLOCK + reach), np.arange(_BLOCK))
+    within = density[np.minimum(np.abs(apart), len(density) - 1)] * (np.abs(apart) <= reach)
     out = np.empty_like(scaled)
     for first in range(0, many, _BLOCK):
-        block = slice(first, first + _BLOCK)
-        within = slice(max(first - reach, 0), first + _BLOCK + reach)
-        out[:, :, block] = scaled[:, :, within] @ band[within, block]
+        low, high = max(first - reach, 0), min(first + _BLOCK + reach, many)
+        last = min(first + _BLOCK, many)
+        band = within[low - first + reach : high - first + reach, : last - first]
+        out[:, :, first:last] = scaled[:, :, low:high] @ band
     return out
 
 
