@@ -242,7 +242,8 @@ FAMILIES = [
         layouts=True,
     ),
 ]
-FAMILIES += [
+# One row each of "Difficult worlds" (docs/calibration-results.md): `difficult.py`.
+DIFFICULT = [
     Family(
         name=f"30 % of images 4 % low{culprit}{rebuilt}",
         make=world(steps=steps, **IMAGES),
@@ -294,6 +295,7 @@ FAMILIES += [
     ),
     Family(name="5..30 % of boots slowed to 40..90 %", make=slow_boots()),
 ]
+FAMILIES += DIFFICULT
 if RECORDED.exists():
     FAMILIES += [
         Family(name=f"vm-tcg: {metric.split('.')[0]}", make=on_vm_tcg(metric), min_effect_pct=4.0)
