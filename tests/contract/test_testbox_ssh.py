@@ -5,11 +5,13 @@ The testbox is only played, so that each takes seconds. tests/lab has a real one
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from swingbot_worker.testbox import select_driver
 from tests.contract.played import OUT, PROGRAM, Testbox, hasten
 
 
@@ -120,3 +122,15 @@ def test_the_next_order_finds_the_testbox_that_the_last_one_lost(played: Any) ->
     assert testbox.boot()["status"] == "infra"
     testbox.world["behaves"] = "up"
     assert testbox.boot()["status"] == "up", testbox.log
+
+
+def test_the_check_measures_the_console_and_says_what_results_cost_on_it(played: Any) -> None:
+    lab = played("up").lab
+    driver = select_driver.driver_of(select_driver.testbox_of(lab.testbox, lab.site))
+    found = {finding.what: finding for finding in driver.check()}
+    speed = found["the console carries what is printed on it"]
+    assert speed.ok and int(speed.found.partition(" ")[0]) > 100
+    assert re.match(
+        r"\d+\.\d KB a run; of 100 runs \d+\.\d minutes",
+        found["cost of results on the console"].found,
+    )

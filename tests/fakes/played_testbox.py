@@ -121,6 +121,12 @@ def ssh(world: World, script: str) -> int:
     elif "marker" in script:
         said = re.findall(r"swingbot: marker [^']+", script)[0]
         world.prints(f"[   99.0] {said}\r\n")
+    elif "/dev/console" in script:
+        words = ["sh", "-c", script.replace(">/dev/console) >/dev/null 2>&1 &", ")")]
+        shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        world.prints(shown.replace("\n", "\r\n"))
+    elif script.startswith("cat /proc/"):
+        return subprocess.run(["sh", "-c", script], check=False).returncode
     return 0
 
 
@@ -240,7 +246,7 @@ def frames(content: bytes) -> str:
     lines = [text[start : start + 76] for start in range(0, len(text), 76)]
     head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
     return (
-        head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+        head + "".join(f"SB:{number:06d}:{line}:\r\n" for number, line in enumerate(lines)) + head
     )
 
 

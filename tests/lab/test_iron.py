@@ -57,7 +57,7 @@ def at_home(testbox: Iron) -> Iterator[None]:
 
 
 def findings(testbox: Iron) -> dict[str, tuple[bool, str]]:
-    found = check(load_file(testbox.file))
+    found = check(load_file(testbox.file), testbox.site)
     return {finding.what: (finding.ok, finding.do) for finding in found}
 
 

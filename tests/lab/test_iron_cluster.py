@@ -118,7 +118,7 @@ def test_both_leave_their_idle_systems_together_measure_over_the_cable_and_come_
 ) -> None:
     assert [
         finding.what
-        for finding in check(load_file(pair.site.workers / "testboxes" / "cs-iron.yaml"))
+        for finding in check(load_file(pair.site.workers / "testboxes" / "cs-iron.yaml"), pair.site)
         if not finding.ok
     ] == []
     outcome, phases = pair.boot(RR)

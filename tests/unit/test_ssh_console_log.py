@@ -37,7 +37,7 @@ def framed(content: bytes) -> str:
     lines = [text[start : start + 76] for start in range(0, len(text), 76)]
     head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
     return (
-        head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+        head + "".join(f"SB:{number:06d}:{line}:\r\n" for number, line in enumerate(lines)) + head
     )
 
 

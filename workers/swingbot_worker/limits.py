@@ -90,10 +90,12 @@ BINARY_BYTES: Final = 64 << 20
 
 # Bytes of the console. A boot prints 13 kB, an oops some more.
 CONSOLE_BYTES: Final = 1 << 20
-# Bytes of a console that carries results: more than a serial line transfers in any deadline.
-CONSOLE_RESULTS_BYTES: Final = 32 << 20
+# Bytes of a console that carries results: each line twice, 89 bytes long, and kernel messages.
+CONSOLE_RESULTS_BYTES: Final = 40 << 20
 # Lines of base64 on it.
 CONSOLE_RESULTS_LINES: Final = 200_000
+# Bytes of memory to unpack them; xz -6 needs 9 MiB.
+CONSOLE_UNPACKER_BYTES: Final = 32 << 20
 # Bytes of memory of the reader of results; 128 MB of text need up to four times as much.
 RESULTS_READER_BYTES: Final = 768 << 20
 # Seconds of processor time of the reader of results.

@@ -31,6 +31,8 @@ _NODE_MEMINFO: Final = re.compile(
 )
 _NODE: Final = re.compile(r"node:\s*(\d{1,5})\s*")
 _CPU_KEY: Final = re.compile(r"CPU\d{1,5}\.")
+# In place of the counts of all CPUs: each of them is 0.
+_FOLDED: Final = "0*"
 _CPUS: Final = re.compile(r"(?:\s*CPU\d{1,5}){1,10000}\s*")
 
 
@@ -168,6 +170,8 @@ def _per_cpu(
             cpus = line.split()
         elif colon and key and not any(char.isspace() for char in key):
             words = rest.split()
+            if cpus and words[:1] == [_FOLDED]:
+                words = [*("0" for _ in cpus), *words[1:]]
             if not all_per_cpu and len(words) == 1 and _NUMBER.fullmatch(words[0]):
                 snapshot[key] = float(words[0])
             elif (

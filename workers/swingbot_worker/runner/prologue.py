@@ -19,6 +19,7 @@ sb_hardware='cycles instructions branches branch-misses cache-references cache-m
 sb_light='proc-vmstat=/proc/vmstat meminfo=/proc/meminfo buddyinfo=/proc/buddyinfo
 softirqs=/proc/softirqs interrupts=/proc/interrupts'
 sb_nodes=/sys/devices/system/node
+sb_cpus=/sys/devices/system/cpu
 mkdir -p "$sb_work/facts"
 cd "$sb_work" || exit 1
 
@@ -128,15 +129,24 @@ probe_monitors() {
 	rm -f probe
 }
 
+# compact FILE: print it without the padding of columns: 256 CPUs pad their 640 interrupts to 2 MB;
+# counters that are 0 on all of several CPUs become `NMI: 0* Non-maskable interrupts`
+compact() {
+	if [ -d "$sb_cpus/cpu1" ]; then
+		tr -s ' ' <"$1" | sed -E 's/^( ?[A-Za-z0-9_]+:)( 0){2,}( [^0-9]| ?$)/\1 0*\3/'
+	else
+		tr -s ' ' <"$1"
+	fi
+}
+
 # snapshot: append the files of the light monitors; never called while a run is timed
-# Without the padding of columns: 256 CPUs pad their 640 interrupts to 2 MB.
 snapshot() {
 	clock
 	sb_stamp="time: $((sb_now / 100)).$((sb_now / 10 % 10))$((sb_now % 10))"
 	for sb_pair in $sb_light; do
 		{
 			echo "$sb_stamp"
-			tr -s ' ' <"${sb_pair#*=}"
+			compact "${sb_pair#*=}"
 		} >>"$sb_at/${sb_pair%%=*}"
 	done
 	[ -z "$sb_nodes" ] || for sb_file in vmstat meminfo numastat; do

@@ -17,7 +17,7 @@ from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.ssh import enter, idle_system, power_switch, preflight
+from swingbot_worker.testbox.ssh import console_rate, enter, idle_system, power_switch, preflight
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 
@@ -216,10 +216,8 @@ def _console(testbox: Testbox, driver: SshDriver, link: Link) -> Iterator[Tuning
             with beside(power_switch.console_argv(driver.console), raw):
                 time.sleep(1.0)
                 link.run(enter.marker(token))
-                give_up, seen = time.monotonic() + MARKER_SECONDS, False
-                while not seen and time.monotonic() < give_up:
-                    time.sleep(0.2)
-                    seen = f"marker {token}".encode() in raw.read_bytes()
+                seen = console_rate.wait_for(raw, f"marker {token}", MARKER_SECONDS)
+                speed = console_rate.measure(link, raw) if seen else None
         except InfraError as error:
             yield TuningFinding(what=what, ok=False, found="it cannot be read", do=str(error))
             return
@@ -230,7 +228,11 @@ def _console(testbox: Testbox, driver: SshDriver, link: Link) -> Iterator[Tuning
         )
         yield TuningFinding(
             what=what,
-            ok=seen,
+            ok=seen is not None,
             found=seen_text,
-            do="" if seen else preflight.dead_console(testbox.name, raw.with_suffix(".err")),
+            do=""
+            if seen is not None
+            else preflight.dead_console(testbox.name, raw.with_suffix(".err")),
         )
+    if seen is not None and driver.results == "console":
+        yield from console_rate.findings(testbox, link, speed)

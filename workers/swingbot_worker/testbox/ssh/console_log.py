@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import lzma
 import re
 import zlib
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 from swingbot_worker import limits
 
 _BANNER = re.compile(r"^.{0,40}?Linux version \d", re.M)
-_FRAME = re.compile(r"SB:(\d{5}):([A-Za-z0-9+/=]{4,76}):")
+_FRAME = re.compile(r"SB:(\d{6}):([A-Za-z0-9+/=]{4,76}):")
 _HEAD = re.compile(r"SB\+(\d{1,6}):([0-9a-f]{64}):")
+_XZ = b"\xfd7zXZ\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +109,12 @@ def _whole(lines: Mapping[int, list[str]], count: int, digest: str) -> bytes | N
 
 
 def _unpacked(packed: bytes, most: int) -> bytes | None:
-    stream = zlib.decompressobj(wbits=31)
     try:
-        content = stream.decompress(packed, most + 1)
-    except zlib.error:
+        if packed.startswith(_XZ):
+            stream = lzma.LZMADecompressor(memlimit=limits.CONSOLE_UNPACKER_BYTES)
+            content = stream.decompress(packed, most + 1)
+        else:
+            content = zlib.decompressobj(wbits=31).decompress(packed, most + 1)
+    except (zlib.error, lzma.LZMAError):
         return None
     return content if len(content) <= most else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from swingbot_jobs.contract.settings import joined
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker.rootfs import cpio
+from swingbot_worker.testbox.ssh import packer
 
 INIT = "ssh/init"
 WORD = "swingbot"
@@ -66,6 +67,8 @@ def entries(
         _INIT.replace("@BEAT@", str(BEAT_SECONDS))
         .replace("@SERVE@", str(SERVE_SECONDS))
         .replace("@LINE@", str(LINE))
+        .replace("@PACKER@", packer.DIRECTORY)
+        .replace("@PRESET@", str(packer.PRESET))
     )
     init = init.replace("@ROUNDS@", " ".join(str(number) for number in range(ROUNDS)))
     return [
@@ -134,12 +137,13 @@ size=$(stat -c %s /out/results.tar)
 say "done $size"
 
 over_console() {
-	gzip -c /out/results.tar >/out/packed
+	LD_LIBRARY_PATH=/@PACKER@ /@PACKER@/xz -@PRESET@ -c /out/results.tar >/out/packed ||
+		gzip -c /out/results.tar >/out/packed # a small memory
 	sum=$(sha256sum </out/packed)
 	lines=$(base64 -w @LINE@ /out/packed | wc -l)
 	for _ in @ROUNDS@; do
 		echo "SB+$lines:${sum%% *}:"
-		base64 -w @LINE@ /out/packed | awk '{ printf "SB:%05d:%s:\n", NR - 1, $0 }'
+		base64 -w @LINE@ /out/packed | awk '{ printf "SB:%06d:%s:\n", NR - 1, $0 }'
 		echo "SB+$lines:${sum%% *}:"
 	done >/dev/console
 	sleep 2 # drain the serial buffer, which the reboot would discard

@@ -24,6 +24,7 @@ from swingbot_worker.testbox.ssh import (
     fetch,
     guest,
     idle_system,
+    packer,
     power_switch,
     preflight,
 )
@@ -236,7 +237,9 @@ class Session:
         port forwarding between controller and testbox already let it through.
         """
         card, port = preflight.card(self.driver, home), home.number("port") or self.driver.port
-        settings = guest.entries(self.token, self.secret, self.driver.results, card, port)
+        settings = [*guest.entries(self.token, self.secret, self.driver.results, card, port)]
+        if self.driver.results == "console":
+            settings += packer.entries(self.request.cache)
         target, payload = self.raw.with_name("initrd.made"), self.request.payload
         rootfs.with_job(payload.system, [*payload.entries, *settings], target)
         return target.read_bytes()
