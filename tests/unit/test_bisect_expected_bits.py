@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.choice.choose import choose, information
+from swingbot.core.bisect.choice.choose import _BootGains, _Kernels, choose, information
 from swingbot.core.bisect.choice.expected_bits import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior.assessment import Assessment, assess
 from swingbot.core.bisect.posterior.step_posterior import Hypotheses
@@ -193,3 +194,16 @@ def test_boots_under_way_in_another_part_of_the_range_keep_their_testboxes_busy(
     (choice,) = choose(case.ev, case.post, policy, 2, elsewhere).chosen
     assert choice.testbox == 1
     assert not choose(case.ev, case.post, replace(policy, parallel=1), 2, elsewhere).chosen
+
+
+@pytest.mark.parametrize("off", [-1e-13, 1e-13])
+def test_the_last_digits_of_a_probability_do_not_decide_what_is_examined(off: float) -> None:
+    """Where all commits are as likely, quantiles of them fall on a commit exactly."""
+    case = seen((0, 100.0, 0), (64, 95.0, 0), commits=64)
+    examined = []
+    for digits in (0.0, off):
+        commit = np.append(0.0, np.full(64, 1 / 64)) * (1.0 + np.linspace(digits, -digits, 65))
+        post = replace(case.posterior, commit=commit)
+        gains = _BootGains(case.ev, post, case.policy, _Kernels(Counter(), group=False))
+        examined.append(gains._positions_to_examine(np.zeros((2, 65))).tolist())
+    assert examined[0] == examined[1]

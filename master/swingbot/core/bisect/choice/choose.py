@@ -31,6 +31,7 @@ from swingbot.core.model.bisection import WantedBoot
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
 # positions examined closely: those that the rule ranks highest, and as many quantiles of P(commit)
 _PARTS: Final = 16
+_SAME: Final = 1e-9  # shares of probability that differ by less are equal
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
 
@@ -241,7 +242,9 @@ class _BootGains:
         likely = np.flatnonzero(self.post.commit > LIKELY_COMMIT * upto[-1])
         share = upto / max(float(upto[-1]), 1e-300)
         seen = [p for p in set(ev.boot_positions) if SETTLED_SIDE < share[p] < 1.0 - SETTLED_SIDE]
-        quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
+        # equal commits reach a quantile exactly: the last digits do not decide where it is
+        parts = np.arange(1, _PARTS) / _PARTS
+        quantiles = np.searchsorted(upto, upto[-1] * parts * (1.0 - _SAME))
         wanted = {
             0,
             ev.last,

@@ -27,7 +27,7 @@ from swingbot.core.bisect.posterior.gaussian_cell import (
     GaussianCell,
     Shift,
     Sums,
-    cell_of,
+    cells_of,
     information_of,
 )
 from swingbot.core.bisect.posterior.gradual import creep_probability, may_creep
@@ -54,7 +54,9 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     along = may_creep(sums.at, ev.mass, policy.prior_creep)
     shift = Shift(sums, (SHIFT_SD / sd) ** 2, along=along)
     prior = CellPrior.for_boots(max(noise.sd_boot, SPREAD_FLOOR), noise, sd, policy)
-    cells = [cell_of(shift, lam, math.log(w), prior) for lam, w in layout_ratios(noise, sd)]
+    layouts = layout_ratios(noise, sd)
+    lams, ln_shares = np.array([[lam] for lam, _ in layouts]), [math.log(w) for _, w in layouts]
+    cells = cells_of([shift] * len(layouts), lams, ln_shares, prior)
     ln_prior = gap_prior(sums.at, ev.mass, policy)
     ln = ln_weights(cells, ln_prior)
     ln_one = float(logsumexp(ln))
@@ -126,26 +128,23 @@ def _odd_images(
     (base, ln_weight), off = layout, (ODD_IMAGE_SD / sd) ** 2
     gain = seen_swing([s for s, _ in ODD_IMAGES], policy, len(ln_prior))
     chosen: list[int] = []
-    cells, lns = [], []
+    cells: list[GaussianCell] = []
+    lns: list[Floats] = []
     for size in range(1, min(ODD_SET, many) + 1):
         of_shares = [
             math.log(w) + size * math.log(s) + (many - size) * math.log1p(-s) for s, w in ODD_IMAGES
         ]
         of_size = logsumexp(np.array(of_shares)[:, None] + gain, axis=0)
-        best, likeliest = -math.inf, 0
-        for i in range(many):
-            if i in chosen:
-                continue
-            lam = np.full(many, base)
-            lam[[*chosen, i]] += off
-            cell = cell_of(shift, lam, 0.0, prior)
-            ln = cell.ln_likelihood + ln_prior + ln_weight + of_size
-            cells.append(cell)
-            lns.append(ln)
-            if (whole := float(logsumexp(ln))) > best:
-                best, likeliest = whole, i
-        chosen.append(likeliest)
-    return _OddImages(cells, np.array(lns))
+        others = [i for i in range(many) if i not in chosen]
+        lams = np.full((len(others), many), base)
+        lams[:, chosen] += off
+        lams[np.arange(len(others)), others] += off
+        found = cells_of([shift] * len(others), lams, [0.0] * len(others), prior)
+        ln = np.array([cell.ln_likelihood for cell in found]) + ln_prior + ln_weight + of_size
+        cells += found
+        lns.append(ln)
+        chosen.append(others[int(np.argmax(logsumexp(ln, axis=1)))])
+    return _OddImages(cells, np.concatenate(lns))
 
 
 def layout_ratios(noise: NoisePrior, sd: float) -> list[tuple[float, float]]:

@@ -10,7 +10,7 @@ units of the level.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -145,113 +145,140 @@ class CellPrior:
         return CellPrior(spread, noise.certainty, policy.prior_effect / sd)
 
 
-def cell_of(shift: Shift, lam: float | Floats, ln_weight: float, prior: CellPrior) -> GaussianCell:
-    """Integrate under one variance of the layout, or one for each kernel, in variances of a
-    boot."""
-    sums = shift.sums
-    info, vector, square, ln_det = shift.information
+def cells_of(
+    shifts: Sequence[Shift], lams: Floats, ln_weights: Sequence[float], prior: CellPrior
+) -> list[GaussianCell]:
+    """Integrate under each shift, all of the same boots and kernels, and the variances of the
+    layout that belong to it, (cell, kernel) or (cell, 1), in variances of a boot.
+
+    Arrays are over cells first: a step of a bisection has dozens, each of a few small matrices.
+    """
+    sums, along, alone = shifts[0].sums, shifts[0].along, shifts[0].alone
+    given = [shift.information for shift in shifts]
+    info, vector, square, ln_det = (np.array(part) for part in zip(*given, strict=True))
     points, boots = len(sums.at), float(len(sums.level))
-    # integrates the layout offset of each kernel; several variances give a column each
-    mixed = np.eye(points) + lam * info
-    both = np.linalg.solve(mixed, np.column_stack([info, vector]))
-    matrix, g = both[:, :-1], both[:, -1]
-    square -= lam * float(vector @ g) if isinstance(lam, float) else float(vector @ (lam * g))
-    ln_det += float(np.linalg.slogdet(mixed)[1])
+    # integrates the layout offset of each kernel
+    mixed = np.eye(points) + lams[:, None, :] * info
+    both = np.linalg.solve(mixed, np.concatenate([info, vector[:, :, None]], axis=2))
+    matrix, g = both[:, :, :-1], both[:, :, -1]
+    square = square - (vector * lams * g).sum(axis=1)
+    ln_det = ln_det + np.linalg.slogdet(mixed)[1]
     gaps = points - 1
     prior_d = 1.0 / max(4.0, prior.effect**2)
     # Sums over the points after each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 after the gap.
-    columns = matrix.sum(axis=0)
-    b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
+    columns = matrix.sum(axis=1)
+    b11, b12 = columns.sum(axis=1, keepdims=True), _from_behind(columns)[:, 1:]
     # h_i'G h_j
-    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][1:, 1:]
-    b22 = corner.diagonal() + prior_d
-    r1, r2 = float(g.sum()), np.cumsum(g[::-1])[::-1][1:]
+    corner = _from_behind(_from_behind(matrix, 1), 2)[:, 1:, 1:]
+    b22 = corner.diagonal(axis1=1, axis2=2) + prior_d
+    r1, r2 = g.sum(axis=1, keepdims=True), _from_behind(g)[:, 1:]
     det = np.maximum(b11 * b22 - b12**2, 1e-300)
     low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
-    q = np.append(square - low * r1 - effect * r2, square - r1 * r1 / b11)
-    q = np.maximum(q, 0.0) + boots * SPREAD_FLOOR**2  # rounding: identical values are no proof
-    a, b0 = prior.certainty + (boots - 1) / 2, prior.certainty * prior.spread**2
-    ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
-
-    def likelihood(square: float, ln_dets: float) -> float:
-        q = max(square, 0.0) + boots * SPREAD_FLOOR**2
-        return -0.5 * ln_dets - a * math.log(b0 + q / 2)
-
-    return GaussianCell(
-        gradual=_gradual(
-            (np.asarray(matrix), np.asarray(g), square, ln_det), shift.along, prior_d, likelihood
-        ),
-        ln_weight=ln_weight,
-        ln_likelihood=-0.5 * ln_dets - a * np.log(b0 + q / 2),
-        effect=np.append(effect, 0.0),
-        low=np.append(low, r1 / b11),
-        scale2=(b0 + q / 2) / a,
-        df=2 * a,
-        var=np.append(b11 / det, 0.0),
-        lam=float(np.mean(lam)),
-        two=_two_in_cell(
-            b11,
-            b12,
-            corner + prior_d * np.eye(gaps),
-            r1,
-            r2,
-            (square, ln_det, prior_d, boots, a, b0),
-        )
-        if gaps <= TWO_STEPS_MOST_GAPS and not shift.alone
-        else np.empty(0),
+    of_boots = OfBoots(boots, prior.certainty + (boots - 1) / 2, prior.certainty * prior.spread**2)
+    squares = square[:, None] - np.hstack([low * r1 + effect * r2, r1 * r1 / b11])
+    ln_dets = ln_det[:, None] + np.hstack([np.log(det / prior_d), np.log(b11)])
+    ln_likelihood = of_boots.ln_likelihood(squares, ln_dets)
+    scale2, zero = of_boots.scale2(squares), np.zeros((len(shifts), 1))
+    effect, low, var = (
+        np.hstack([effect, zero]),
+        np.hstack([low, r1 / b11]),
+        np.hstack([b11 / det, zero]),
     )
+    two: Sequence[Floats] | Floats = [np.empty(0)] * len(shifts)
+    if gaps <= TWO_STEPS_MOST_GAPS and not alone:
+        inner = corner + prior_d * np.eye(gaps)
+        two = _two_in_cells((b11, b12, inner, r1, r2), square, ln_det, prior_d, of_boots)
+    gradual: Sequence[Gradual | None] = [None] * len(shifts)
+    if along is not None:
+        gradual = _gradual((matrix, g, square, ln_det), along, prior_d, of_boots)
+    return [
+        GaussianCell(
+            gradual=gradual[i],
+            ln_weight=ln_weights[i],
+            ln_likelihood=ln_likelihood[i],
+            effect=effect[i],
+            low=low[i],
+            scale2=scale2[i],
+            df=2 * of_boots.shape,
+            var=var[i],
+            lam=float(np.mean(lams[i])),
+            two=two[i],
+        )
+        for i in range(len(shifts))
+    ]
+
+
+def _from_behind(values: Floats, axis: int = 1) -> Floats:
+    """Running sums from the last entry to the first."""
+    return np.flip(np.cumsum(np.flip(values, axis), axis=axis), axis)
+
+
+@dataclass(frozen=True, slots=True)
+class OfBoots:
+    """The prior of the variance of a boot, inverse gamma with `shape` after the boots, and their
+    number."""
+
+    boots: float
+    shape: float
+    scale: float
+
+    def _scale(self, square: Floats) -> Floats:
+        # rounding: identical values are no proof
+        return self.scale + (np.maximum(square, 0.0) + self.boots * SPREAD_FLOOR**2) / 2
+
+    def ln_likelihood(self, square: Floats, ln_dets: Floats) -> Floats:
+        """Marginal likelihoods, from what is left of the sum of squares and the determinants."""
+        return np.asarray(-0.5 * ln_dets - self.shape * np.log(self._scale(square)))
+
+    def scale2(self, square: Floats) -> Floats:
+        """Approximate posterior mean of the variance of a boot."""
+        return self._scale(square) / self.shape
 
 
 def _gradual(
-    sums: tuple[Floats, Floats, float, float],
-    along: Floats | None,
-    prior_d: float,
-    likelihood: Callable[[float, float], float],
-) -> Gradual | None:
+    sums: tuple[Floats, Floats, Floats, Floats], along: Floats, prior_d: float, of_boots: OfBoots
+) -> list[Gradual]:
     """The marginal likelihood of a level that moves by D over the range in proportion to `along`,
     and of a random walk that moves as far.
 
-    `sums`: matrix, vector, square, ln determinant.
+    `sums`: matrix, vector, square, ln determinant of each cell.
     """
-    if along is None:
-        return None
     matrix, g, square, ln_det = sums
-    ones = matrix.sum(axis=0)
-    b11, b12 = float(ones.sum()), float(ones @ along)
-    b22, r1, r2 = float(along @ matrix @ along) + prior_d, float(g.sum()), float(along @ g)
-    det = max(b11 * b22 - b12**2, 1e-300)
+    ones = matrix.sum(axis=1)
+    b11, b12 = ones.sum(axis=1), ones @ along
+    b22, r1, r2 = (matrix @ along) @ along + prior_d, g.sum(axis=1), g @ along
+    det = np.maximum(b11 * b22 - b12**2, 1e-300)
     low, size = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
-    ln_line = likelihood(square - low * r1 - size * r2, ln_det + math.log(det / prior_d))
+    ln_line = of_boots.ln_likelihood(square - low * r1 - size * r2, ln_det + np.log(det / prior_d))
     walk = np.minimum.outer(along, along) / prior_d
     mixed = np.eye(len(along)) + matrix @ walk
-    both = np.linalg.solve(mixed, np.column_stack([ones, g]))
-    c11, s1 = max(float(both[:, 0].sum()), 1e-300), float(both[:, 1].sum())
-    left = square - float(g @ walk @ both[:, 1]) - s1 * s1 / c11
-    dets = ln_det + float(np.linalg.slogdet(mixed)[1]) + math.log(c11)
-    return Gradual(ln_line, likelihood(left, dets), size, b11 / det)
+    both = np.linalg.solve(mixed, np.stack([ones, g], axis=2))
+    c11, s1 = np.maximum(both[:, :, 0].sum(axis=1), 1e-300), both[:, :, 1].sum(axis=1)
+    left = square - ((g @ walk) * both[:, :, 1]).sum(axis=1) - s1 * s1 / c11
+    ln_walk = of_boots.ln_likelihood(left, ln_det + np.linalg.slogdet(mixed)[1] + np.log(c11))
+    each = zip(ln_line.tolist(), ln_walk.tolist(), size.tolist(), (b11 / det).tolist(), strict=True)
+    return [Gradual(*of_cell) for of_cell in each]
 
 
-def _two_in_cell(
-    b11: float,
-    b12: Floats,
-    corner: Floats,
-    r1: float,
-    r2: Floats,
-    rest: tuple[float, float, float, float, float, float],
+def _two_in_cells(
+    sums: tuple[Floats, Floats, Floats, Floats, Floats],
+    square: Floats,
+    ln_det: Floats,
+    prior_d: float,
+    of_boots: OfBoots,
 ) -> Floats:
-    """The marginal likelihood of two steps of independent size: a 3 by 3 system for each pair of
-    gaps.
+    """(cell, pair of gaps): the marginal likelihood of two steps of independent size, a 3 by 3
+    system each. `sums`: 1'G1, 1'Gh, h'Gh and its prior, 1'g, h'g.
     """
-    square, ln_det, prior_d, boots, a, b0 = rest
-    i, j = gap_pairs(len(r2))
-    system = np.empty((len(i), 3, 3))
-    system[:, 0, 0] = b11
-    system[:, 0, 1] = system[:, 1, 0] = b12[i]
-    system[:, 0, 2] = system[:, 2, 0] = b12[j]
-    system[:, 1, 1], system[:, 2, 2] = corner[i, i], corner[j, j]
-    system[:, 1, 2] = system[:, 2, 1] = corner[i, j]
-    right = np.column_stack([np.full(len(i), r1), r2[i], r2[j]])
-    solved = np.linalg.solve(system, right[:, :, None])[:, :, 0] if len(i) else right
-    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + boots * SPREAD_FLOOR**2
-    ln_dets = ln_det + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
-    return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
+    b11, b12, corner, r1, r2 = sums
+    i, j = gap_pairs(r2.shape[1])
+    system = np.empty((len(r2), len(i), 3, 3))
+    system[:, :, 0, 0] = b11
+    system[:, :, 0, 1] = system[:, :, 1, 0] = b12[:, i]
+    system[:, :, 0, 2] = system[:, :, 2, 0] = b12[:, j]
+    system[:, :, 1, 1], system[:, :, 2, 2] = corner[:, i, i], corner[:, j, j]
+    system[:, :, 1, 2] = system[:, :, 2, 1] = corner[:, i, j]
+    right = np.stack([np.broadcast_to(r1, (len(r2), len(i))), r2[:, i], r2[:, j]], axis=2)
+    solved = np.linalg.solve(system, right[..., None])[..., 0]
+    ln_dets = ln_det[:, None] + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
+    return of_boots.ln_likelihood(square[:, None] - (solved * right).sum(axis=2), ln_dets)

@@ -21,7 +21,7 @@ from swingbot.core.bisect.posterior.gaussian import (
     ln_weights,
     two_steps_of,
 )
-from swingbot.core.bisect.posterior.gaussian_cell import CellPrior, Shift, Sums, cell_of
+from swingbot.core.bisect.posterior.gaussian_cell import CellPrior, Shift, Sums, cells_of
 from swingbot.core.bisect.posterior.gradual import may_creep
 from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.thresholds import (
@@ -59,14 +59,17 @@ def wandering(
     prior = CellPrior.for_boots(prior_spread, noise, spread, policy)
     ln_prior = gap_prior(at, ev.mass, policy)
     along = may_creep(at, ev.mass, policy.prior_creep)
-    cells, still = [], []
+    layouts = layout_ratios(noise, spread)
+    shifts, lams, ln_shares, still = [], [], [], []
     for factor, seconds, share in _wanders(times, noise, spread):
         shift = Shift(
             sums, factor**2, _together(times, testboxes, spread, factor**2, seconds), along
         )
-        layouts = layout_ratios(noise, spread)
-        cells += [cell_of(shift, lam, math.log(share * w), prior) for lam, w in layouts]
+        shifts += [shift] * len(layouts)
+        lams += [[lam] for lam, _ in layouts]
+        ln_shares += [math.log(share * w) for _, w in layouts]
         still += [factor == 0.0] * len(layouts)
+    cells = cells_of(shifts, np.array(lams), ln_shares, prior)
     ln = ln_weights(cells, ln_prior)
     weights = np.exp(ln - float(logsumexp(ln)))
     wander = float(weights[~np.array(still)].sum())
