@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from tests.calibration.families import FAMILIES
+from tests.calibration.score import judge
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise
 from tests.worlds import SimulatedBench
 
@@ -40,3 +42,10 @@ def test_one_run_in_seven_at_half_speed_is_found_and_named(seed: int, culprit: i
 @pytest.mark.parametrize("seed", [1, 2])
 def test_slow_runs_of_all_kernels_are_no_change(seed: int) -> None:
     assert ended(seed, {1: 1 / 7}, before=1 / 7).conclusion.kind == "not_reproduced"
+
+
+@pytest.mark.parametrize("seed", [6, 9])
+def test_ten_percent_in_six_boots_of_ten_are_not_denied(seed: int) -> None:
+    (family,) = (f for f in FAMILIES if f.name == "-10 % in 60 % of boots")
+    verdict = judge(family, seed)
+    assert (verdict.kind, verdict.right) == ("culprit", True)

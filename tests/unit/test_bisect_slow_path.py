@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from scipy.stats import betabinom, binom
 from swingbot.core.bisect.evidence.far_runs import far_runs
 from swingbot.core.bisect.evidence.range_evidence import gather
 from swingbot.core.bisect.posterior.assessment import assess
-from swingbot.core.bisect.posterior.slow_path import _SHARES, ShareStep
+from swingbot.core.bisect.posterior.slow_path import Path, ShareStep
+from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_boots
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import FAR_RUNS_TOGETHER, Policy
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
+from swingbot.core.stats.path_share import SHARES
+from swingbot.core.thresholds import FAR_RUNS_TOGETHER
 from tests.simulate import a_state
 from tests.worlds import SimulatedBench
 
@@ -80,11 +84,11 @@ def test_two_shares_against_one_is_a_ratio_of_beta_binomial_likelihoods() -> Non
 
     one = two = 0.0
     for together, weight in FAR_RUNS_TOGETHER:
-        one += weight * float(np.mean([of([0, 1, 2, 3], s, together) for s in _SHARES]))
+        one += weight * float(np.mean([of([0, 1, 2, 3], s, together) for s in SHARES]))
         two += weight * math.prod(
-            float(np.mean([of(side, s, together) for s in _SHARES])) for side in ([0, 1], [2, 3])
+            float(np.mean([of(side, s, together) for s in SHARES])) for side in ([0, 1], [2, 3])
         )
-    assert float(ShareStep.of(k, n, place, -0.7).ratio[0]) == pytest.approx(two / one)
+    assert float(ShareStep.of(Path("run", k, n, -0.7), place).ratio[0]) == pytest.approx(two / one)
 
 
 def test_slow_runs_behind_a_commit_move_the_belief_to_it() -> None:
@@ -105,3 +109,30 @@ def test_slow_runs_on_both_sides_are_no_change() -> None:
     state = a_range(*[(0, clean), (4, slow), (0, slow), (4, clean)] * 4)
     post = assess(state, POLICY).posterior
     assert post.slow_path is not None and post.slow_path.p < 0.08
+
+
+def test_low_boots_of_one_side_belong_to_the_kernel_and_are_not_left_out() -> None:
+    low, high = [0.9 * r for r in USUAL], USUAL
+    ends = [*[(0, high)] * 12, *[(4, high), (4, low)] * 6]
+    ev = gather(a_range(*ends), POLICY)
+    post = replace(
+        assess(a_range(*ends), POLICY).posterior,
+        commit=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+        none=0.0,
+        wild=tuple(0.9 if b.values[0] < 950.0 else 0.0 for b in ev.boots),
+        mode=(),
+    )
+    assert wild_boots(ev, post) == set()
+    both = replace(post, wild=tuple(0.9 if b.k == 3 else 0.0 for b in ev.boots))
+    assert wild_boots(ev, both) == {(0, 3), (4, 3)}
+    moved = replace(post, wild=(), mode=tuple(-0.1 * (b.values[0] < 950.0) for b in ev.boots))
+    assert in_first_mode(ev, moved) == ev.boots
+
+
+def test_low_boots_of_the_bad_end_are_a_share_of_its_boots() -> None:
+    low, high = [0.9 * r for r in USUAL], USUAL
+    state = a_range(*[(0, high)] * 12, *[(4, high), (4, low)] * 6, *[(2, high)] * 4)
+    path = assess(state, POLICY).posterior.slow_path
+    assert path is not None and path.unit == "boot"
+    assert path.p > 0.5 and path.offset == pytest.approx(math.log(0.9), abs=0.02)
+    assert path.spread == pytest.approx(0.1 * 0.5, abs=0.015)

@@ -21,7 +21,7 @@ from .kernels import kernel_builds
 from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .news import testbox_news, tree_news
-from .orders import boot, first_samples_of_boot, kernel, list_orders, metrics_of_boot, order
+from .orders import boot, kernel, list_orders, order
 from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
 from .raw import (
@@ -67,7 +67,6 @@ __all__ = [
     "build_time",
     "check",
     "controller",
-    "first_samples_of_boot",
     "found_culprits",
     "gates",
     "headlines_of_table",
@@ -93,7 +92,6 @@ __all__ = [
     "metric_history",
     "metric_pieces",
     "metric_places",
-    "metrics_of_boot",
     "metrics_of_table",
     "moderated",
     "named_kernels",

@@ -43,6 +43,9 @@ WILD_OWN_P: Final = 0.1
 # Distance of a run from the middle of its boot, in sd of runs, from which it is on another path.
 # Fewer: heavy tails are a path; more: a path near the others is not seen, and widens the noise.
 FAR_RUN_SDS: Final = 5.0
+# How far runs of a boot take the path together: (correlation, prior). Only 0: a boot that was
+# disturbed for a while looks like a path.
+FAR_RUNS_TOGETHER: Final = ((0.0, 0.5), (0.15, 0.3), (0.5, 0.2))
 # P that equal kernels have wild runs so unevenly. Larger: a disturbance that hit one side counts as
 # its kernel's; smaller: a path that few runs of a kernel take is left out of its level.
 SLOW_PATH_P: Final = 0.01

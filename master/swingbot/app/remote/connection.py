@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import ssl
 import urllib.error
 import urllib.request
@@ -15,14 +14,12 @@ from urllib.parse import urlencode, urlsplit
 
 from swingbot.app import limits
 from swingbot.app.remote.login import Login
-from swingbot.core.limits import PIECE_ROWS
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
 
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
 _AWAY: Final = (429, 502, 503, 504)
-_NEXT: Final = re.compile(r'<(/[^<>]{1,8000})>; rel="next"')
 
 
 class ServiceError(OSError):
@@ -46,17 +43,6 @@ class Connection:
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         return _parsed(self._sent(_with(path, query), None), self.url)
 
-    def rows(self, path: str, query: Mapping[str, str], most: int) -> list[dict[str, Any]]:
-        """At most `most` rows of a list, whatever pieces it comes in."""
-        found: list[dict[str, Any]] = []
-        target: str | None = _with(path, {**query, "limit": str(min(most, PIECE_ROWS))})
-        while target and len(found) < most:
-            content, headers = self._answer(target, None)
-            found += _parsed(content, self.url)
-            link = _NEXT.fullmatch(headers.get("link", ""))
-            target = link[1] if link else None
-        return found[:most]
-
     def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         return self._sent(_with(path, query), None).decode("utf-8", "replace")
 
@@ -64,9 +50,6 @@ class Connection:
         return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
 
     def _sent(self, path: str, body: bytes | None) -> bytes:
-        return self._answer(path, body)[0]
-
-    def _answer(self, path: str, body: bytes | None) -> tuple[bytes, Message]:
         headers = {"Accept": "application/json", HEADER: str(VERSION)}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -76,7 +59,7 @@ class Connection:
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 self._check(answer.headers)
-                return self._read(answer), answer.headers
+                return self._read(answer)
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refusal(error) from None

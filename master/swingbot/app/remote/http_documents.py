@@ -11,16 +11,6 @@ from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 
 
-def _append(facts: Facts, piece: Facts) -> None:
-    """Add the rows of a table, or the samples of a boot, that follow those in `facts`."""
-    if "rows" in facts:
-        facts["rows"] += piece["rows"]
-        return
-    for run, more in zip(facts["runs"], piece["runs"], strict=True):
-        for metric, values in more["samples"].items():
-            run["samples"].setdefault(metric, []).extend(values)
-
-
 class HttpDocuments:
     """Implements `Documents`; each method also raises ServiceError."""
 
@@ -31,13 +21,14 @@ class HttpDocuments:
         return cast(Facts, self._service.json("/status.json"))
 
     def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
-        return self._service.rows(f"/{plural}.json", filters, limit)
+        found = self._service.json(f"/{plural}.json", {**filters, "limit": str(limit)})
+        return cast(list[Facts], found)
 
     def document(self, id_: str) -> Facts:
         facts = self.progress(id_)
         while after := facts.get("next"):
             piece = self._service.json(self._path(id_), {"after": after})
-            _append(facts, piece)
+            facts["rows"] += piece["rows"]
             facts["next"] = piece["next"]
         return facts
 

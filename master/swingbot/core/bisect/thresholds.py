@@ -131,6 +131,10 @@ FAILED_PER_GOOD: Final = 2
 # P(wild) from which a boot is excluded from a printed effect. Lower: boots are excluded because
 # they do not fit.
 WILD_P: Final = 0.5
+# P that chance puts wild boots, or those of a second mode, so unevenly before and behind the step
+# (Fisher's test), below which they belong to the kernel and count. Larger: disturbed boots widen
+# effects; 0: where 60 % of the boots behind a step show it, the others are left out.
+WILD_APART_P: Final = 0.1
 # Weight of such a boot in the search for wandering, relative to a good one. 1: a wild boot is
 # mistaken for a moving testbox.
 WILD_WEIGHT: Final = 1.0 / 64.0
@@ -205,16 +209,17 @@ EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
 # --- runs that take another path ---
 
-# How far runs of a boot take the path together: (correlation, prior). Only 0: a boot that was
-# disturbed for a while looks like a path.
-FAR_RUNS_TOGETHER: Final = ((0.0, 0.5), (0.15, 0.3), (0.5, 0.2))
-# Prior that the step changes the share of such runs, half of it at an unchanged level of the
-# others. 0: a path that one run in seven takes is "no change"; larger: disturbed runs are one.
+# Prior that the step changes the share of such runs or boots, half of it at an unchanged level of
+# the others. 0: a path that one run in seven takes is "no change"; larger: disturbed runs are one.
 SLOW_PATH_STEP: Final = 0.1
 # Likelihood of two shares over that of one, from the fresh boots alone, that confirms such a step,
 # and below which they deny it. Lower: chance confirms; higher: more boots.
 SLOW_PATH_CONFIRMED: Final = 30.0
 SLOW_PATH_DENIED: Final = 0.1
+# P(the step changes the share of slow boots) from which no fresh boot is left out of an effect, and
+# its spread includes both kinds of boots. Higher: intervals of -10 % in 60 % of boots say -10 %;
+# lower: more fresh boots where some are wild.
+SLOW_PATH_PERHAPS: Final = 0.2
 # Fresh pairs after which it is neither. More: boots where nothing changed.
 SLOW_PATH_MOST_PAIRS: Final = 32
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_boots
+from swingbot.core.bisect.thresholds import SLOW_PATH_PERHAPS
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
@@ -40,10 +41,15 @@ class ConfirmationBoots:
 def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     """Compare what confirmation boots there are.
 
-    Their spread leans on that of all other boots: two pairs alone know too little of it.
+    Their spread leans on that of all other boots: two pairs alone know too little of it. If perhaps
+    the step changes a share of the boots only, none is left out and the spread includes that.
     """
     ev, policy, post, paired = case.ev, case.policy, case.posterior, case.state.paired
-    boots = list(zip(ev.boot_positions, in_first_mode(ev, post), strict=True))
+    path = post.slow_path
+    shared = path is not None and path.unit == "boot" and path.p > SLOW_PATH_PERHAPS
+    modes = path.spread if path is not None and shared else 0.0
+    one_mode = ev.boots if shared else in_first_mode(ev, post)
+    boots = list(zip(ev.boot_positions, one_mode, strict=True))
     sides = [
         {
             b.k: BootRuns(k=b.k, values=b.values)
@@ -55,7 +61,7 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     both = sorted(sides[0].keys() & sides[1].keys())
     where = {(position, b.k): b.testbox for position, b in boots if b.phase == "confirm"}
     same = [k for k in both if where[left, k] == where[right, k]]
-    wild = wild_boots(ev, post)
+    wild = set() if shared else wild_boots(ev, post)
     ks = [k for k in same if not {(left, k), (right, k)} & wild]
     if len(same) - len(ks) > policy.max_confirm:  # a testbox like that: leave nothing out
         ks = same
@@ -67,11 +73,12 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
         min_effect_pct=case.state.min_effect_pct,
         paired=paired,
         alpha=policy.interval_alpha,
-        prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
+        prior_sd=math.sqrt((post.boot_var + modes**2) * (2.0 if paired else 1.0)),
         prior_df=case.spread_df,
         layout=post.layout_if_images_are_even() / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
         unimodal=True,  # modes are in the model that named these two
+        robust=not shared,
     )
     good, bad = ([side[k] for k in ks] for side in sides)
     row = compare(good, bad, rule)

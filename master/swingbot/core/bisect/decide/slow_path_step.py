@@ -12,13 +12,11 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.bisect.choice.boot_requests import ask
-from swingbot.core.bisect.decide.conclude import concluded, found, out_of_boots, stated
+from swingbot.core.bisect.decide.conclude import concluded, found, on_the_path, out_of_boots, stated
 from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots, missing_boots
 from swingbot.core.bisect.decide.endpoints import more_ends
 from swingbot.core.bisect.decide.spread_step import dividing, members_of, suspected, where
-from swingbot.core.bisect.evidence.far_runs import far_runs
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
-from swingbot.core.bisect.posterior.slow_path import ShareStep
 from swingbot.core.bisect.posterior.step_posterior import SlowPath
 from swingbot.core.bisect.state import Action, Conclusion
 from swingbot.core.bisect.thresholds import (
@@ -28,7 +26,7 @@ from swingbot.core.bisect.thresholds import (
     SPREAD_SUSPECT,
 )
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.text.numbers import two_digits
+from swingbot.core.stats.path_share import two_shares
 
 _WHY: Final = "whether runs of this kernel take the other path tells where that began"
 
@@ -72,14 +70,10 @@ def _confirm(case: Assessment, path: SlowPath, left: int, right: int) -> Action 
 
 def _fresh_odds(case: Assessment, path: SlowPath, left: int, right: int) -> float:
     """Likelihood of two shares over that of one, from the fresh boots of the two alone."""
-    ev = case.ev
-    far = far_runs(ev, ev.threshold(case.state.min_effect_pct))
-    assert far is not None
-    counts = far.below if path.offset < 0.0 else far.above
-    at = np.array(ev.boot_positions)
-    fresh = np.array([b.phase == "confirm" for b in ev.boots]) & np.isin(at, (left, right))
-    place = (at[fresh] == right).astype(np.intp)
-    return float(ShareStep.of(counts[fresh], far.runs[fresh], place, path.offset).ratio[0])
+    at = np.array(case.ev.boot_positions)
+    fresh = np.array([b.phase == "confirm" for b in case.ev.boots]) & np.isin(at, (left, right))
+    taken, units = np.array(path.taken)[fresh], np.array(path.units)[fresh]
+    return two_shares(taken, units, at[fresh] == right)
 
 
 def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int]) -> Action:
@@ -100,27 +94,15 @@ def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int
     ended = found(case, seen).conclusion
     mean = "" if row.change_pct is None else f"; mean {row.change_pct:+.1f} %"
     checked = "" if case.rebuilds else "; layout not checked: one build of each"
-    reason = f"{_in_words(case, path)}{mean}, in {len(ks)} fresh pairs of boots{checked}"
+    reason = f"{on_the_path(case, path)}{mean}, in {len(ks)} fresh pairs of boots{checked}"
     return concluded(case, replace(ended, reason=reason))
-
-
-def _in_words(case: Assessment, path: SlowPath) -> str:
-    """Such as "1 run in 7 is about 50 % lower than the others, 1 in 2000 before"."""
-    way = "lower" if path.offset < 0.0 else "higher"
-    far = two_digits(abs(case.ev.pct(path.offset)))
-    share = f"{_one_in(path.behind)} is about {far} % {way} than the others"
-    return f"{share}, before {_one_in(path.before)}"
-
-
-def _one_in(share: float) -> str:
-    return f"1 run in {two_digits(1.0 / max(share, 1e-4))}"
 
 
 def _not_shown(case: Assessment, path: SlowPath, left: int, right: int, pairs: int) -> Conclusion:
     return Conclusion(
         kind="inconclusive",
         reason=(
-            f"{_in_words(case, path)} (P = {path.alone:.3f}); {pairs} fresh pairs of boots of the"
+            f"{on_the_path(case, path)} (P = {path.alone:.3f}); {pairs} fresh pairs of boots of the"
             " suspect and its parent do not show it"
         ),
         members=members_of(case, left, right),

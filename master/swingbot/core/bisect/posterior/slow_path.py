@@ -1,9 +1,9 @@
-"""What the counts of far-off runs say about the step, beside the levels of boots.
+"""What the counts of far-off runs and boots say about the step, beside the levels of boots.
 
-A step may change the share of runs that take another path, and leave the others as they are. The
-runs of a boot are not independent, so counts are beta-binomial. They meet the model of levels in
-one posterior: each hypothesis about the level is weighed with and without a step of the share.
-Formulas: docs/statistics.md, "A path that some runs take".
+A step may change the share of runs, or of boots, that take another path, and leave the others as
+they are. The runs of a boot are not independent, so their counts are beta-binomial. They meet the
+model of levels in one posterior: each hypothesis about the level is weighed with and without a step
+of the share. Formulas: docs/statistics.md, "A path that some runs take".
 """
 
 from __future__ import annotations
@@ -13,30 +13,28 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import betaln
 
-from swingbot.core.bisect.evidence.far_runs import FarRuns
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior.gaps import gap_prior, per_commit
 from swingbot.core.bisect.posterior.log_sums import ln_sum
 from swingbot.core.bisect.posterior.step_posterior import Posterior, SlowPath
-from swingbot.core.bisect.thresholds import FAR_RUNS_TOGETHER, SLOW_PATH_STEP, Policy
+from swingbot.core.bisect.thresholds import SLOW_PATH_STEP, WILD_P, Policy
+from swingbot.core.stats.path_share import SHARES, FarRuns, ln_counts
+from swingbot.core.thresholds import FAR_RUNS_TOGETHER
 
-_SHARES: Final = np.geomspace(0.0005, 0.9, 32)  # of the runs; each as likely before any boot
+_BOOTS_TELL: Final = 3.0  # ratio below which the model of levels alone explains wild boots
 
 
 def weighed(
     post: Posterior, ev: Evidence, far: FarRuns | None, policy: Policy, least: float
 ) -> Posterior:
     """The posterior of the levels with the evidence of the far-off runs."""
-    if far is None or policy.prior_no_change <= 0.0 or post.none <= 0.0:
-        return post
     at, place = np.unique(np.array(ev.boot_positions, np.intp), return_inverse=True)
-    steps = [
-        ShareStep.of(counts, far.runs, place, offset)
-        for counts, offset in ((far.below, far.offset_below), (far.above, far.offset_above))
-        if counts.any()
-    ]
+    steps = [ShareStep.of(path, place) for path in _of_runs(far)]
+    of_boots = [ShareStep.of(path, place) for path in _of_boots(post, ev)]
+    steps += [step for step in of_boots if step.ratio.max() >= _BOOTS_TELL]
+    if not steps or policy.prior_no_change <= 0.0 or post.none <= 0.0:
+        return post
     alone = SLOW_PATH_STEP / 2.0 / len(steps) * np.array([step.ratio for step in steps])
     ln_prior = gap_prior(at, ev.mass, policy)
     odds = np.exp(ln_prior[:-1] - ln_prior[-1])
@@ -75,62 +73,107 @@ def weighed(
 
 
 @dataclass(frozen=True, slots=True)
-class ShareStep:
-    """Counts of runs on the path before and behind each gap between measured positions.
+class Path:
+    """How many units of each boot take a path, in the order of `Evidence.boots`."""
 
-    Likelihoods are (dependence of runs, gap, share).
+    unit: str  # run or boot
+    taken: Indices
+    units: Indices
+    offset: float  # median distance of these units from the others, on the effect scale
+
+
+def _of_runs(far: FarRuns | None) -> list[Path]:
+    if far is None:
+        return []
+    paths = (
+        Path("run", far.below, far.runs, far.offset_below),
+        Path("run", far.above, far.runs, far.offset_above),
+    )
+    return [path for path in paths if path.taken.any()]
+
+
+def _of_boots(post: Posterior, ev: Evidence) -> list[Path]:
+    """Boots of the second mode, or wild ones, by the model of levels."""
+    levels = np.array([np.mean([ev.effect(v) for v in b.values]) for b in ev.boots])
+    if any(post.mode):
+        taken = np.array(post.mode) != 0.0
+        return [
+            Path(
+                "boot", taken.astype(np.intp), np.ones(len(taken), np.intp), max(post.mode, key=abs)
+            )
+        ]
+    off = levels - post.low
+    odd = np.array(post.wild) > WILD_P if post.wild else np.zeros(len(levels), bool)
+    return [
+        Path(
+            "boot",
+            taken.astype(np.intp),
+            np.ones(len(taken), np.intp),
+            float(np.median(off[taken])),
+        )
+        for taken in (odd & (off < 0.0), odd & (off > 0.0))
+        if taken.any()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareStep:
+    """Counts of units on the path before and behind each gap between measured positions.
+
+    Likelihoods are (dependence of units, gap, share).
     """
 
+    observed: Path
     ratio: Floats  # gap -> likelihood of two shares over that of one
     before: Floats
     behind: Floats
-    offset: float
 
     @classmethod
-    def of(cls, counts: Indices, runs: Indices, place: Indices, offset: float) -> ShareStep:
-        """From the runs of each boot on the path and all, and the measured position of each."""
-        table = np.zeros((len(FAR_RUNS_TOGETHER), int(place.max()) + 1, len(_SHARES)))
+    def of(cls, path: Path, place: Indices) -> ShareStep:
+        """`place`: boot -> measured position."""
+        table = np.zeros((len(FAR_RUNS_TOGETHER), int(place.max()) + 1, len(SHARES)))
         for row, (together, _) in zip(table, FAR_RUNS_TOGETHER, strict=True):
-            np.add.at(row, place, _ln_counts(counts, runs, together))
+            np.add.at(row, place, ln_counts(path.taken, path.units, together))
         upto = np.cumsum(table, axis=1)
         ln_weights = np.log([w for _, w in FAR_RUNS_TOGETHER])
-        mean = math.log(len(_SHARES))
+        mean = math.log(len(SHARES))
         before, behind = upto[:, :-1], upto[:, -1:] - upto[:, :-1]
         one = float(ln_sum(ln_sum(upto[:, -1], axis=1) - mean + ln_weights))
+        if path.unit == "boot":  # whose levels were weighed with the share that fits best
+            one = _best_fit(int(path.taken.sum()), len(path.taken))
         two = ln_sum(before, axis=2) + ln_sum(behind, axis=2) - 2.0 * mean + ln_weights[:, None]
         ratio = np.exp(np.minimum(ln_sum(two, axis=0) - one, 600.0))
-        return cls(ratio, before + ln_weights[:, None, None], behind, offset)
+        return cls(path, ratio, before + ln_weights[:, None, None], behind)
 
     def path(self, gaps: Floats, ev: Evidence, least: float) -> SlowPath:
         """The shares before and behind the step, weighed over `gaps`, and what they do to the mean.
 
         `small`: P(the mean changes by less than `least`).
         """
-        joint = np.zeros((len(_SHARES), len(_SHARES)))
+        joint = np.zeros((len(SHARES), len(SHARES)))
         for g, weight in enumerate(gaps):
             ln = ln_sum(self.before[:, g, :, None] + self.behind[:, g, None, :], axis=0)
             likely = np.exp(ln - ln.max())
             joint += weight * likely / likely.sum()
         joint /= max(float(joint.sum()), 1e-300)
-        mean = _mean_effect(_SHARES, self.offset, ev)
+        mean = _mean_effect(SHARES, self.observed.offset, ev)
         change = mean[None, :] - mean[:, None]
         return SlowPath(
-            before=float(joint.sum(axis=1) @ _SHARES),
-            behind=float(joint.sum(axis=0) @ _SHARES),
-            offset=self.offset,
+            before=float(joint.sum(axis=1) @ SHARES),
+            behind=float(joint.sum(axis=0) @ SHARES),
+            unit=self.observed.unit,
+            taken=tuple(map(int, self.observed.taken)),
+            units=tuple(map(int, self.observed.units)),
+            offset=self.observed.offset,
             change=float((joint * change).sum()),
             small=float(joint[np.abs(change) < least].sum()),
         )
 
 
-def _ln_counts(counts: Indices, runs: Indices, together: float) -> Floats:
-    """(boot, share) -> ln likelihood of its count."""
-    k, n, share = counts[:, None], runs[:, None], _SHARES[None, :]
-    if together == 0.0:
-        return np.asarray(k * np.log(share) + (n - k) * np.log1p(-share))
-    size = 1.0 / together - 1.0
-    a, b = share * size, (1.0 - share) * size
-    return np.asarray(betaln(k + a, n - k + b) - betaln(a, b))
+def _best_fit(taken: int, boots: int) -> float:
+    """ln likelihood of which boots take the path, at the share that fits best."""
+    shares = (taken / boots, 1.0 - taken / boots)
+    return boots * sum(s * math.log(s) for s in shares if s > 0.0)
 
 
 def _mean_effect(share: Floats, offset: float, ev: Evidence) -> Floats:

@@ -4,14 +4,16 @@ all others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.thresholds import WILD_P
+from swingbot.core.bisect.thresholds import WILD_APART_P, WILD_P
 from swingbot.core.model.bisection import Observation
+from swingbot.core.stats.modes import fisher_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,25 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True)
 class SlowPath:
-    """A path that some runs take, and the step that changes their share, if there is one."""
+    """A path that some runs or boots take, and the step that changes their share, if there is
+    one.
+    """
 
-    before: float  # share of the runs before it, given that there is one
+    unit: str  # what takes it: run or boot
+    taken: tuple[int, ...]  # boot (as in `Evidence.boots`) -> how many of its units take it
+    units: tuple[int, ...]
+    before: float  # share of the units before it, given that there is one
     behind: float
-    offset: float  # median distance of these runs from the others, on the effect scale
+    offset: float  # median distance of these units from the others, on the effect scale
     change: float  # of the mean by it
     small: float  # P(it changes the mean by less than the minimum effect)
     p: float = 0.0  # P(the step changes the share)
-    alone: float = 0.0  # P(the step changes the share and leaves the level of the other runs)
+    alone: float = 0.0  # P(the step changes the share and leaves the level of the others)
+
+    @property
+    def spread(self) -> float:
+        """The sd between units behind the step that the path alone makes, on the effect scale."""
+        return abs(self.offset) * math.sqrt(self.behind * (1.0 - self.behind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +107,32 @@ class Posterior:
 
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
     """(position, k) of boots that are rather wild than not; none where the model has no wild
-    boots.
+    boots, or where those before the step and those behind it differ in their share: such boots
+    belong to the kernel.
     """
-    return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > WILD_P}
+    wild = [p > WILD_P for p in post.wild]
+    if not any(wild) or _of_one_side(ev, post, wild):
+        return set()
+    return {ev.key(b) for b, is_wild in zip(ev.boots, wild, strict=True) if is_wild}
 
 
 def in_first_mode(ev: Evidence, post: Posterior) -> Sequence[Observation]:
-    """The boots with those of the second mode moved onto the first."""
-    if not any(post.mode):
+    """The boots with those of the second mode moved onto the first; as they are where the step
+    changes the share of that mode.
+    """
+    if not any(post.mode) or _of_one_side(ev, post, [off != 0.0 for off in post.mode]):
         return ev.boots
     return [
         replace(b, values=tuple(ev.moved(v, -off) for v in b.values)) if off else b
         for b, off in zip(ev.boots, post.mode, strict=True)
     ]
+
+
+def _of_one_side(ev: Evidence, post: Posterior, odd: Sequence[bool]) -> bool:
+    """Whether the boots before the step and those behind it differ in their share of odd ones."""
+    behind = post.behind()[list(ev.boot_positions)] > 0.5
+    many = [sum(is_odd for is_odd, b in zip(odd, behind, strict=True) if b == s) for s in (0, 1)]
+    return fisher_p(many, [int((~behind).sum()), int(behind.sum())]) < WILD_APART_P
 
 
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
