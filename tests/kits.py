@@ -23,6 +23,7 @@ from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.pages import reproduction
 from swingbot_db import read
 from swingbot_db.engine import make_engine
+from tests.fakes.kernels import kept_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ def kit_service(db_url: str, state: Path) -> Iterator[KitService]:
 
     made = Reproductions(engine, artifacts, settings)
     routes = reproduction.routes(made, FairThreads(2, Buckets(UNLIMITED)))
-    app = make_app(settings, engine, read, artifacts.open, routes, kits=made)
+    app = make_app(settings, engine, read, kept_by(artifacts.open), routes, kits=made)
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
         yield KitService(made=made, client=client, conn=conn, settings=settings, put=put)
     engine.dispose()

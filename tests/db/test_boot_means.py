@@ -21,6 +21,7 @@ from swingbot_db.engine import make_engine
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.reading.result import ParsedRun
 from tests import builders as make
+from tests.fakes.kernels import kept_by
 
 COUNTER = "perf-stat.instructions"
 _MEANS = """
@@ -193,7 +194,7 @@ def rows_of_a_page(url: str, place: Path, runs: int, address: str) -> int:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         number = a_comparison(conn, runs)
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(place)})
-    client = TestClient(make_app(settings, engine, read, ArtifactDirectory(place).open))
+    client = TestClient(make_app(settings, engine, read, kept_by(ArtifactDirectory(place).open)))
     sa.event.listen(engine, "after_cursor_execute", note)
     answer = client.get(address.format(number))
     engine.dispose()

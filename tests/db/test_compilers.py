@@ -20,6 +20,7 @@ from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.compiler import Compiler
 from tests.fakes.brain import Brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment
 from tests.table_requests import plan_table, request_table
 
@@ -57,7 +58,10 @@ def test_the_command_lists_what_each_worker_has(brain: Brain) -> None:
 def test_the_pages_show_them_and_run_nothing_that_a_worker_said(brain: Brain) -> None:
     announce(brain, "builder", GCC, CLANG)
     app = make_app(
-        brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
+        brain.settings,
+        brain.engine,
+        read,
+        kept_by(ArtifactDirectory(brain.settings.artifacts).open),
     )
     with TestClient(app) as client:
         for path in ("/testboxes", "/compilers"):

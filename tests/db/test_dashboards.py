@@ -42,6 +42,7 @@ from tests.dashboards import (
     run,
 )
 from tests.database import fresh, own_server, own_template
+from tests.fakes.kernels import kept_by
 from tests.postgres import Server
 from tests.sixty_days import CLANG, DAYS, LEVELS, SWING_DAY, Past, sixty_days
 
@@ -167,7 +168,7 @@ def test_no_link_is_broken(aged: Aged, dashboard: dict[str, Any], tmp_path: Path
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)})
     engine = make_engine(aged.url)
     boards = {board["uid"]: board for board in dashboards()}
-    client = TestClient(make_app(settings, engine, read, ArtifactDirectory(tmp_path).open))
+    client = TestClient(make_app(settings, engine, read, kept_by(ArtifactDirectory(tmp_path).open)))
     tried: dict[str, int] = {}
     for path, title in linked_pages(dashboard, aged.answers(dashboard)).items():
         if path.startswith("/d/"):

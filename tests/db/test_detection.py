@@ -27,6 +27,7 @@ from swingbot_db import read
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests import builders as make
 from tests.fakes.brain import Brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment
 
 
@@ -113,7 +114,9 @@ def test_metrics_of_bisections_alone_are_folded_by_their_noise_records(
     view = conn.execute(sa.text("SELECT metric, alias_of FROM v_noise"))
     assert {row.metric: row.alias_of for row in view} == expected
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)})
-    app = make_app(settings, brain.engine, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    app = make_app(
+        settings, brain.engine, read, kept_by(lambda sha256: (tmp_path / sha256).open("rb"))
+    )
     with TestClient(app) as client:
         for path in (f"/testbox/{testbox.name}", "/metrics"):
             text = client.get(path).text
@@ -137,7 +140,7 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
         load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
         brain.engine,
         read,
-        lambda sha256: tmp_path / sha256,
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with TestClient(app) as client:
         page = client.get(f"/testbox/{testbox.name}").text
@@ -482,7 +485,7 @@ def _judged(brain: Brain, number: int, key: tuple[str, str, str], level: float) 
     """As a round does with a watch comparison that has been judged."""
     from swingbot.service.detect.screen_tips import screen_tip
 
-    tools = Tools(git=_Line(), artifacts=None)  # type: ignore[arg-type]  # only asked for ancestry
+    tools = Tools(git=_Line(), artifacts=None, kernels=None)  # type: ignore[arg-type]  # only asked for ancestry
     lab = dataclasses.replace(brain.lab, tools=tools)
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)
@@ -495,7 +498,7 @@ def _page(brain: Brain, tmp_path: Path, tree: str) -> str:
         load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
         brain.engine,
         read,
-        lambda sha256: tmp_path / sha256,
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with TestClient(app) as client:
         answer = client.get(f"/tree/{tree}")

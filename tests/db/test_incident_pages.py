@@ -24,6 +24,7 @@ from swingbot.web.pages.incident import IncidentPages
 from swingbot_db import read
 from swingbot_db.store import transactions
 from tests import scenario
+from tests.fakes.kernels import kept_by
 
 
 @dataclass(kw_only=True)
@@ -69,7 +70,7 @@ def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) ->
         settings,
         engine,
         read,
-        lambda sha256: (tmp_path / sha256).open("rb"),
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
         [*forms.routes(), *pages.routes()],
     )
     conn.execute(sa.text("DELETE FROM testbox"))

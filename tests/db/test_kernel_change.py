@@ -18,8 +18,10 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.cli import main
-from swingbot.service.kernel.compare import NoRecord, changed_code, compare_kernels
+from swingbot.service.kernel.compare import compare_kernels, files_of
+from swingbot.service.ports.kernels import NoRecord
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -33,6 +35,7 @@ from swingbot_jobs.kernel_diff import (
 )
 from tests import scenario
 from tests.db.test_web import Settings
+from tests.fakes.kernels import kept_by
 
 SIZES = {"text": 8_708_962, "data": 3_194_710, "bss": 2_183_168}
 
@@ -80,7 +83,7 @@ def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
         Settings(maildir=tmp_path / "mail"),
         engine,
         read,
-        lambda sha256: (tmp_path / sha256).open("rb"),
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with engine.connect() as conn, TestClient(app) as client:
         lab = scenario.a_lab(conn)
@@ -174,7 +177,7 @@ def test_a_name_from_a_stranger_is_text_on_the_page(site: Site) -> None:
 def opened(content: dict[str, bytes], tmp_path: Path) -> Any:
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)
-    return lambda sha256: (tmp_path / sha256).open("rb")
+    return ChildKernelRecords(lambda sha256: (tmp_path / sha256).open("rb"))
 
 
 def a_build(key: str, **files: str) -> dict[str, Any]:
@@ -205,11 +208,13 @@ def test_proof_asks_whether_built_code_changed_and_is_never_answered_without_rec
         a_build("a" * 64, functions__json__gz="one"),
         a_build("b" * 64, functions__json__gz="two"),
     )
-    assert changed_code(store, one, one).nothing
-    found = changed_code(store, one, two)
-    assert [(change.name, change.base, change.head) for change in found.functions] == [
-        ("free_unref_page_commit", 276, 269)
-    ] and not found.nothing
+    same = store.code(files_of(one), files_of(one))
+    assert (same.status, same.reason) == ("fail", "no function or variable of the kernel differs")
+    found = store.code(files_of(one), files_of(two))
+    assert (found.status, found.reason) == (
+        "pass",
+        "1 function: free_unref_page_commit 276 to 269 bytes",
+    )
     for lost in (a_build("c" * 64), a_build("c" * 64, functions__json__gz="lost")):
         with pytest.raises(NoRecord):
-            changed_code(store, one, lost)
+            store.code(files_of(one), files_of(lost))

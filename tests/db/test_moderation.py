@@ -29,6 +29,7 @@ from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.store import PgTransaction
 from tests import builders as make
+from tests.fakes.kernels import kept_by
 from tests.fakes.pages import SECRET, writing_routes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -342,7 +343,7 @@ def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path)
         PageSettings(maildir=tmp_path),
         office.engine,
         read,
-        lambda sha256: (tmp_path / sha256).open("rb"),
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with TestClient(app) as client:
         assert "improvements of a week" in client.get(f"/report/r{number}").text

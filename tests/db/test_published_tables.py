@@ -20,6 +20,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.sheets import printed
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Arm, BootKey, NewComparison
@@ -149,7 +150,7 @@ class Table:
                 raise FileNotFoundError(digest)
             return io.BytesIO(self.artifacts[digest])
 
-        return printed(self.conn, id_, form, opened)
+        return printed(self.conn, id_, form, ChildKernelRecords(opened))
 
     def csv(self, id_: str, metric: str = OPS) -> list[dict[str, str]]:
         """The rows of a metric."""

@@ -33,6 +33,7 @@ from swingbot_jobs.reading.result import ParsedRun
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
 from tests.postgres import Server
@@ -282,7 +283,10 @@ def test_each_kind_of_id_brings_its_runs(brain: Brain, tmp_path: Path, id: str) 
 def client(brain: Brain) -> Iterator[TestClient]:
     with TestClient(
         make_app(
-            brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
+            brain.settings,
+            brain.engine,
+            read,
+            kept_by(ArtifactDirectory(brain.settings.artifacts).open),
         )
     ) as found:
         yield found

@@ -20,6 +20,7 @@ from swingbot.app.settings import load
 from swingbot.web.app import make_app
 from swingbot_db import read
 from tests.fakes.brain import Brain, make_brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.fakes.pages import writing_routes
@@ -148,7 +149,7 @@ def _looks_right(world: World, monkeypatch: pytest.MonkeyPatch, culprit: str) ->
             settings,
             engine,
             read,
-            ArtifactDirectory(settings.artifacts).open,
+            kept_by(ArtifactDirectory(settings.artifacts).open),
             writing_routes(settings, engine),
         )
     )

@@ -20,10 +20,11 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app import address
 from swingbot.app.cli import main
 from swingbot.app.settings import load, with_place
-from swingbot.app.sheets import csv_pieces, printed
+from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.report.table.formats import FORMS
@@ -34,6 +35,7 @@ from swingbot_db import read
 from swingbot_worker.rootfs import contents, cpio
 from swingbot_worker.rootfs.programs import Binary
 from tests import builders as make
+from tests.fakes.kernels import kept_by
 from tests.kits import KitService, kit_service, unpacked
 
 JOB = "page-fault-process-1"
@@ -368,15 +370,17 @@ def test_what_becomes_of_a_report_changes_no_byte(world: World, tmp_path: Path) 
 
 
 def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: World) -> None:
+    kernels = ChildKernelRecords(lambda sha256: io.BytesIO())
     app = make_app(
         load(environ={}),
         world.conn.engine,
         read,
-        lambda sha256: io.BytesIO(),
+        kept_by(lambda sha256: io.BytesIO()),
         tables.routes(
             world.conn.engine,
-            functools.partial(printed, open_artifact=lambda sha256: io.BytesIO()),
-            functools.partial(csv_pieces, open_artifact=lambda sha256: io.BytesIO()),
+            functools.partial(shown, kernels=kernels),
+            functools.partial(printed, kernels=kernels),
+            functools.partial(csv_pieces, kernels=kernels),
             FORMS,
         ),
     )

@@ -34,6 +34,7 @@ from swingbot_db.engine import make_engine
 from swingbot_jobs import codec
 from tests import builders as make
 from tests.database import fresh
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment
 from tests.fakes.pages import no_artifact, writing_routes
 from tests.postgres import Server
@@ -99,7 +100,7 @@ def site(pg: Server, filled: Filled) -> Iterator[Site]:
             *MetricPages(source, renderer, lambda: filled.lab).routes(),
             *writing_routes(filled.settings, engine),
         ]
-        app = make_app(filled.settings, engine, read, no_artifact, routes)
+        app = make_app(filled.settings, engine, read, kept_by(no_artifact), routes)
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         with connection as conn, TestClient(app, base_url=filled.settings.web_url) as client:
             yield Site(client, conn, filled.made)

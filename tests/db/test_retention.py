@@ -29,6 +29,7 @@ from tests import builders as make
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.artifacts import stored
 from tests.fakes.brain import Brain, make_brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment, running_smtpd
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -329,7 +330,7 @@ def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(
 
 
 def page(settings: Settings, engine: sa.Engine, path: str) -> tuple[int, str]:
-    app = make_app(settings, engine, read, ArtifactDirectory(settings.artifacts).open)
+    app = make_app(settings, engine, read, kept_by(ArtifactDirectory(settings.artifacts).open))
     answer = TestClient(app, raise_server_exceptions=False).get(path)
     return answer.status_code, answer.text
 

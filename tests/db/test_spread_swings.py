@@ -21,6 +21,7 @@ from swingbot.web.app import make_app
 from swingbot_db import read
 from tests import builders as make
 from tests.fakes.brain import Brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment
 
 QUIET, NOISY = 40, 12  # tips before the change, and from it on
@@ -37,7 +38,7 @@ def page(brain: Brain, tmp_path: Path, path: str) -> str:
         load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
         brain.engine,
         read,
-        lambda sha256: tmp_path / sha256,
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with TestClient(app) as client:
         answer = client.get(path)
@@ -77,7 +78,7 @@ def a_branch(conn: sa.Connection) -> tuple[int, make.Testbox, list[list[float]]]
 
 def judged(brain: Brain, number: int, testbox: make.Testbox, tip: list[float]) -> None:
     """As a round does with a watch comparison that has been judged."""
-    tools = Tools(git=_Line(), artifacts=None)  # type: ignore[arg-type]  # only asked for ancestry
+    tools = Tools(git=_Line(), artifacts=None, kernels=None)  # type: ignore[arg-type]  # only asked for ancestry
     lab = dataclasses.replace(brain.lab, tools=tools)
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)

@@ -27,6 +27,7 @@ from swingbot_db.engine import make_engine
 from tests import scenario
 from tests.fakelinux import FakeCommit
 from tests.fakes.brain import Brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.loop import plain
 
 
@@ -67,7 +68,10 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     page = (
         TestClient(
             make_app(
-                brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256
+                brain.settings,
+                brain.engine,
+                read,
+                kept_by(lambda sha256: (brain.settings.artifacts / sha256).open("rb")),
             )
         )
         .get(f"/bisection/b{number}")
@@ -305,7 +309,10 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
     )
     hint(brain.lab.transaction, brain.lab.tools.git, number, [ids[3]], 20.0, who="bob", why=None)
     app = make_app(
-        brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256
+        brain.settings,
+        brain.engine,
+        read,
+        kept_by(lambda sha256: (brain.settings.artifacts / sha256).open("rb")),
     )
     with TestClient(app) as client:
         page, plot = (

@@ -22,6 +22,7 @@ from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests.db.test_web import HOSTILE, Settings
+from tests.fakes.kernels import kept_by
 from tests.fakes.pages import no_artifact, writing_routes
 from tests.tables import COUNTER, JOBS, METRICS, an_experiment
 
@@ -32,7 +33,9 @@ Q = f"metric={METRICS[0]}&unit_job={JOBS[0]}&testbox=vm-icount"
 def client(db_url: str, tmp_path: Path) -> Iterator[TestClient]:
     engine, settings = make_engine(db_url), Settings(maildir=tmp_path / "maildir")
     routes = writing_routes(settings, engine)
-    app = make_app(settings, engine, read, lambda sha256: (tmp_path / sha256).open("rb"), routes)
+    app = make_app(
+        settings, engine, read, kept_by(lambda sha256: (tmp_path / sha256).open("rb")), routes
+    )
     with TestClient(app, follow_redirects=False) as found:
         yield found
     engine.dispose()

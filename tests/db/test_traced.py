@@ -27,7 +27,7 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:
         (job,) = tx.specs.get(comparison.parts[0][1])
         pair = tx.variants.get(comparison.base), tx.variants.get(comparison.head)
         return trace_order(
-            brain.lab.tools.artifacts,
+            brain.lab.tools.kernels,
             brain.lab.catalogue.kconfigs,
             tx.trees,
             tx.variants,
@@ -54,7 +54,7 @@ def answer(brain: Brain, order: TraceOrder) -> GateResult:
     with brain.lab.transaction("read") as tx:
         comparison = tx.comparisons.get(number)
         assert comparison is not None and comparison.status == "done"
-        return traced(brain.lab.tools.artifacts, brain.lab.catalogue.testboxes, tx, comparison)
+        return traced(brain.lab.tools.kernels, brain.lab.catalogue.testboxes, tx, comparison)
 
 
 def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_run_of_its_own(

@@ -34,6 +34,7 @@ from tests import scenario
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import make_brain
+from tests.fakes.kernels import kept_by
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.fakes.pages import writing_routes
 from tests.postgres import Server
@@ -70,7 +71,7 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
         settings,
         engine,
         read,
-        lambda sha256: (artifacts / sha256).open("rb"),
+        kept_by(lambda sha256: (artifacts / sha256).open("rb")),
         writing_routes(settings, engine),
     )
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
@@ -659,7 +660,10 @@ def test_healthz_tells_whether_the_database_answers(engine: sa.Engine, tmp_path:
 def test_a_page_without_its_database_is_one_sentence(tmp_path: Path) -> None:
     nowhere = make_engine(f"postgresql://none@/nothing?host={tmp_path}")
     app = make_app(
-        Settings(maildir=tmp_path), nowhere, read, lambda sha256: (tmp_path / sha256).open("rb")
+        Settings(maildir=tmp_path),
+        nowhere,
+        read,
+        kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
     )
     with TestClient(app) as client:
         answer = client.get("/")
@@ -678,7 +682,10 @@ def test_a_page_cannot_write(engine: sa.Engine) -> None:
 def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> None:
     with TestClient(
         make_app(
-            Settings(maildir=tmp_path), engine, read, lambda sha256: (tmp_path / sha256).open("rb")
+            Settings(maildir=tmp_path),
+            engine,
+            read,
+            kept_by(lambda sha256: (tmp_path / sha256).open("rb")),
         )
     ) as client:
         for path in (
@@ -719,7 +726,7 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
         settings,
         engine,
         read,
-        ArtifactDirectory(settings.artifacts).open,
+        kept_by(ArtifactDirectory(settings.artifacts).open),
         writing_routes(settings, engine),
     )
     with TestClient(app, follow_redirects=False) as client:

@@ -23,6 +23,7 @@ from swingbot.core.model.records import Bisection, Comparison, Swing
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.service.clock_watch import SteadyClock
 from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.kernels import KernelRecordsHere
 from tests.fakes.lab import Desk, FakeLab, fakelinux_states
 from tests.fakes.loop import Loop
 from tests.fakes.mail import memory_sender
@@ -147,7 +148,13 @@ def make_memory_brain(
     lab = lab_on(found, store.transaction)
     lab = replace(
         lab,
-        tools=replace(lab.tools, artifacts=files, results=None, no_room=None),
+        tools=replace(
+            lab.tools,
+            artifacts=files,
+            kernels=KernelRecordsHere(files.open),
+            results=None,
+            no_room=None,
+        ),
         clock=replace(lab.clock, now=store.db.now, database=SteadyClock()),
     )
     sync_testboxes(lab)

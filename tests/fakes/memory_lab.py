@@ -34,6 +34,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.testbox.definition import Testbox
 from tests.contract.store.world import a_testbox, facts_of
+from tests.fakes.kernels import KernelRecordsHere
 from tests.fakes.lab import run_files, tar
 from tests.fakes.store import MemoryStore
 
@@ -116,7 +117,11 @@ class MemoryLab:
     def __post_init__(self) -> None:
         self.lab = Lab(
             transaction=self.store.transaction,
-            tools=Tools(git=cast(Git, LinearGit()), artifacts=cast(Artifacts, self.artifacts)),
+            tools=Tools(
+                git=cast(Git, LinearGit()),
+                artifacts=cast(Artifacts, self.artifacts),
+                kernels=KernelRecordsHere(self.artifacts.open),
+            ),
             catalogue=Catalogue(
                 testboxes=KnownTestboxes(
                     present={name: a_testbox(name) for name in self.testboxes}

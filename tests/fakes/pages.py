@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 import sqlalchemy as sa
 from starlette.routing import Route
 
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
@@ -74,9 +75,9 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         ).routes(),
         *tables.routes(
             engine,
-            partial(shown, open_artifact=no_artifact),
-            partial(printed, open_artifact=no_artifact),
-            partial(csv_pieces, open_artifact=no_artifact),
+            partial(shown, kernels=ChildKernelRecords(no_artifact)),
+            partial(printed, kernels=ChildKernelRecords(no_artifact)),
+            partial(csv_pieces, kernels=ChildKernelRecords(no_artifact)),
             FORMS,
         ),
         *ModerationPages(

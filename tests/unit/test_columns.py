@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.core.report.table.code_size import code_lines
 from swingbot.core.report.table.columns import ColumnSources, column, columns_of
 from swingbot_jobs.kernel_diff import (
     KernelRecord,
@@ -190,8 +191,16 @@ def a_record(size: int, *, objects: int = 1) -> KernelRecord:
     )
 
 
+def of_records(*records: KernelRecord) -> dict[str, Any]:
+    """What the records of one or two kernels say for columns."""
+    return {
+        "sizes": {arm: record.sizes for arm, record in enumerate(records)},
+        "growth": {(0, 1): code_lines(*records)} if len(records) == 2 else {},
+    }
+
+
 def test_size_is_the_sections_of_vmlinux_and_the_objects_that_changed() -> None:
-    known = sources(records={0: a_record(100), 1: a_record(140)}, references=[(0, 1)])
+    known = sources(**of_records(a_record(100), a_record(140)))
     extra = columns_of(["size"], known)
     assert [(numbers.title, numbers.of(PLACE, 1)) for numbers in extra.values] == [
         ("text", 140.0),
@@ -205,25 +214,23 @@ def test_size_is_the_sections_of_vmlinux_and_the_objects_that_changed() -> None:
 
 
 def test_at_most_ten_objects_are_listed_and_the_total_of_bloat_stays() -> None:
-    known = sources(
-        records={0: a_record(100, objects=30), 1: a_record(101, objects=30)}, references=[(0, 1)]
-    )
+    known = sources(**of_records(a_record(100, objects=30), a_record(101, objects=30)))
     (block,) = columns_of(["size"], known).texts
     assert sum(line.startswith("  mm/o") for line in block.lines) == 10
     assert block.lines[-1].startswith("  Total: Before=3000, After=3030")
 
 
 def test_equal_code_is_said_to_be_unchanged_and_a_kernel_without_a_record_is_left_out() -> None:
-    same = {0: a_record(100), 1: a_record(100)}
-    (block,) = columns_of(["size"], sources(records=same, references=[(0, 1)])).texts
+    same = of_records(a_record(100), a_record(100))
+    (block,) = columns_of(["size"], sources(**same)).texts
     assert block.heading == "Code of head against base: nothing changed"
-    lone = columns_of(["size"], sources(records={0: a_record(100)}, references=[(0, 1)]))
+    lone = columns_of(["size"], sources(**of_records(a_record(100)), references=[(0, 1)]))
     assert lone.texts == [] and lone.values[0].of(PLACE, 1) is None
 
 
 def test_parts_stand_in_the_order_that_was_asked_for() -> None:
     samples = samples_of(0, {**a_zone(100, *[0] * 9, 2), "perf-profile.lock_slowpath": 1.0})
-    known = sources(samples, records={0: a_record(100)})
+    known = sources(samples, **of_records(a_record(100)))
     assert [
         numbers.title for numbers in columns_of(["size", "buddyinfo", "locks"], known).values
     ] == [

@@ -20,6 +20,7 @@ from typing import Any, Final
 import pytest
 import sqlalchemy as sa
 
+from swingbot.adapters.kernel_child import QUESTIONS
 from swingbot.adapters.mail_child import READERS
 from swingbot.app.settings import load
 from swingbot.app.web import service
@@ -67,6 +68,7 @@ CHILDREN: Final = {
     "mail_child heads": "mails",
     "mail_child mail": "mails",
     "mail_child posting": "mails",
+    **{f"kernel_child {read}": "kernel records" for read in QUESTIONS},
     "result_child": "results",
     "reader_child": OWN,
 }
@@ -88,6 +90,7 @@ GIT: Final = dict.fromkeys(
 # Modules of the service and of what it shares with workers that parse more than expressions do.
 MODULES: Final = {
     "swingbot.adapters.heartbeat": OWN,
+    "swingbot.adapters.kernel_reader": OWN,
     "swingbot.adapters.limited_reader": "results",
     "swingbot.adapters.maildir": "mails",
     "swingbot.adapters.maintainers": "maintainers",
@@ -101,6 +104,8 @@ MODULES: Final = {
     "swingbot.app.embedded": OWN,
     "swingbot.app.keep.retain": OWN,
     "swingbot.app.keep.verify": OWN,
+    "swingbot.app.remote.connection": OWN,
+    "swingbot.app.remote.login": OWN,
     "swingbot.app.reproduction": OWN,
     "swingbot.app.settings": OWN,
     "swingbot.core.bisect.tell.journal": OWN,
@@ -114,9 +119,9 @@ MODULES: Final = {
     "swingbot.core.stats.history_file": OWN,
     "swingbot.core.stats.parse": OWN,
     "swingbot.core.stats.table_cells": OWN,
-    "swingbot.service.bisect.weigh_points": "kernel records",
+    "swingbot.service.bisect.weigh_points": "lists of objects",
     "swingbot.service.report.draft_followups": OWN,
-    "swingbot.service.report.kit_parts": "kernel records",
+    "swingbot.service.report.kit_parts": "lists of objects",
     "swingbot.service.report.readdress": OWN,
     "swingbot.web.access.forms": "JSON",
     "swingbot.web.http.json_body": "JSON",
@@ -169,8 +174,9 @@ def test_every_route_that_takes_a_body_has_a_row(tmp_path: Path) -> None:
 
 def test_every_question_to_a_child_has_a_row() -> None:
     children = {file.stem for file in (ROOT / "master/swingbot/adapters").glob("*_child.py")}
-    questions = {f"mail_child {read}" for read in READERS} | children - {"mail_child"}
-    assert questions == set(CHILDREN)
+    asked = {"mail_child": READERS, "kernel_child": QUESTIONS}
+    questions = {f"{child} {read}" for child, reads in asked.items() for read in reads}
+    assert questions | children - set(asked) == set(CHILDREN)
 
 
 def test_what_git_says_of_a_commit_has_a_row() -> None:

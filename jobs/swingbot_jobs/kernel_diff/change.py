@@ -238,10 +238,11 @@ def _tools(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _flags(base: Sequence[str], head: Sequence[str]) -> dict[str, list[str]]:
+    of_base, of_head = frozenset(base), frozenset(head)
     return {
-        "base_only": [flag for flag in base if flag not in head],
-        "head_only": [flag for flag in head if flag not in base],
-        "both": [flag for flag in head if flag in base],
+        "base_only": [flag for flag in base if flag not in of_head],
+        "head_only": [flag for flag in head if flag not in of_base],
+        "both": [flag for flag in head if flag in of_base],
     }
 
 

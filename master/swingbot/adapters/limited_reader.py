@@ -18,15 +18,16 @@ from typing import IO, Any, Final
 
 from swingbot.adapters import process, progress
 from swingbot.adapters.reader_child import LENGTH, MIB, READY, receive
-from swingbot.service.ports.results import ReadingStopped, Unreadable
+from swingbot.service.ports.results import ReadingStopped, TooMuchReading, Unreadable
 
 START_SECONDS: Final = 60.0
-_TIMES_EXCEEDED: Final = (-signal.SIGXCPU, -signal.SIGKILL)
 
 
 class ReaderProcess:
     """The child `module` of this package, with `words` after its limits; safe to use by one thread
     at a time.
+
+    It has `seconds` of processor time for a request, which may take `patience` times as long.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class ReaderProcess:
         memory_bytes: int,
         seconds: float,
         answer_bytes: int,
+        patience: float = 1.0,
     ) -> None:
+        self._patience = patience * seconds
         self._seconds, self._answer_bytes = seconds, answer_bytes
         numbers = map(str, (memory_bytes, math.ceil(seconds), answer_bytes))
         python = (sys.executable, "-B", "-P", "-m", f"swingbot.adapters.{module}")
@@ -47,11 +50,11 @@ class ReaderProcess:
 
     def ask(self, request: Mapping[str, Any], file: IO[bytes]) -> dict[str, Any]:
         """Return the answer about a file that has a descriptor. Raises Unreadable."""
-        with progress.waiting(START_SECONDS + self._seconds):
+        with progress.waiting(START_SECONDS + self._patience):
             try:
                 answer = self._ask(json.dumps(request).encode(), file)
             except (OSError, EOFError) as error:
-                raise ReadingStopped(self._ended(error)) from None
+                raise self._ended(error) from None
             finally:
                 if self._child is not None:
                     self._child.count()
@@ -71,7 +74,7 @@ class ReaderProcess:
 
     def _ask(self, request: bytes, plain: IO[bytes]) -> dict[str, Any]:
         connection = self._connected()
-        connection.settimeout(self._seconds)
+        connection.settimeout(self._patience)
         socket.send_fds(connection, [LENGTH.pack(len(request))], [plain.fileno()])
         connection.sendall(request)
         (length,) = LENGTH.unpack(receive(connection, LENGTH.size))
@@ -95,11 +98,24 @@ class ReaderProcess:
             receive(self._connection, len(READY))
         return self._connection
 
-    def _ended(self, error: Exception) -> str:
+    def _ended(self, error: Exception) -> ReadingStopped:
         """Say why there was no answer, and end the child."""
         child = self._child
         status = child.ended(1.0) if child is not None else None
         self.close()
-        if isinstance(error, TimeoutError) or status in _TIMES_EXCEEDED:
-            return f"reading them took longer than {self._seconds:.0f} s"
-        return f"their reader ended with status {status}"
+        if status == -signal.SIGXCPU:
+            return TooMuchReading(f"reading them takes more than {self._seconds:.0f} s")
+        if isinstance(error, TimeoutError):
+            return ReadingStopped(f"reading them took longer than {self._patience:.0f} s")
+        return ReadingStopped(f"their reader ended with status {status}")
+
+
+def copy_most(file: IO[bytes], to: IO[bytes], most: int) -> int:
+    """Copy at most `most` bytes of a file, which may be compressed where it is stored, to one with
+    a descriptor; return how many.
+    """
+    left = most
+    while left and (chunk := file.read(min(left, MIB))):
+        to.write(chunk)
+        left -= len(chunk)
+    return most - left

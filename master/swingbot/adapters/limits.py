@@ -44,6 +44,11 @@ RESULT_READER_SECONDS: Final = 120.0
 # Bytes of memory and seconds of the reader of mails; a series of 32 MiB needs half of them.
 MAIL_READER_BYTES: Final = 256 << 20
 MAIL_READER_SECONDS: Final = 30.0
+# Bytes of memory of the reader of kernel records, two of which take 600 MB; processor seconds of a
+# question, and bytes of its answer.
+RECORD_READER_BYTES: Final = 1 << 30
+RECORD_READER_SECONDS: Final = 20.0
+RECORD_ANSWER_BYTES: Final = 8 << 20
 # MiB of memory, KiB of output and seconds of get_maintainer.pl.
 MAINTAINERS_MEMORY_MIB: Final = 512
 MAINTAINERS_OUTPUT_KIB: Final = 256

@@ -77,7 +77,7 @@ def _answer(answer: Answer, document: dict[str, Any], descriptor: int) -> bytes:
         with open(descriptor, "rb") as file:
             answered = answer(document, file)
         answered["grown"] = peak_bytes() > _GROWN_BYTES
-        return json.dumps(answered, ensure_ascii=False).encode()
+        return json.dumps(answered, ensure_ascii=False).encode(errors="replace")
     except (MemoryError, RecursionError):
         return json.dumps({"refused": "reading them needs too much memory"}).encode()
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import IO, Any, get_args
 
 from swingbot.adapters import limits
-from swingbot.adapters.limited_reader import ReaderProcess
-from swingbot.adapters.reader_child import MIB
+from swingbot.adapters.limited_reader import ReaderProcess, copy_most
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -44,20 +43,9 @@ class ChildResultReader(ReaderProcess):
         """
         request = {"unit_jobs": codec.plain(unit_jobs), "facts": facts}
         with tempfile.TemporaryFile() as plain:
-            _copy(tar, plain)
+            copy_most(tar, plain, RESULT_ARCHIVE_BYTES + 1)  # one more, and it is refused
+            plain.seek(0)
             return _runs(self.ask(request, plain).get("runs"), unit_jobs)
-
-
-def _copy(tar: IO[bytes], file: IO[bytes]) -> None:
-    """Copy `tar`, which may be compressed where it is stored, to a file with a descriptor.
-
-    One byte above the limit is enough for the reader to refuse it.
-    """
-    left = RESULT_ARCHIVE_BYTES + 1
-    while left and (chunk := tar.read(min(left, MIB))):
-        file.write(chunk)
-        left -= len(chunk)
-    file.seek(0)
 
 
 def _runs(answer: object, unit_jobs: Iterable[UnitJob]) -> list[ParsedRun]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app import sheets
 from swingbot.app.documents import Facts, kind_of
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
@@ -35,7 +34,7 @@ class DatabaseDocuments:
 
     def __init__(self, settings: Settings, url: str, reading: Reading) -> None:
         self.url, self._settings, self._reading = url, settings, reading
-        self._open = ArtifactDirectory(settings.artifacts).open
+        self._kernels = sheets.kernel_records(settings)
 
     def status(self) -> Facts:
         """The state of the service; problems alone if its database does not answer."""
@@ -59,7 +58,7 @@ class DatabaseDocuments:
         with self._reading() as conn:
             facts: Facts = _ONE[kind](conn, id_)
             if kind in ids.TABLES:
-                facts["kernel_changes"] = kernel_changes(read, self._open, conn, facts)
+                facts["kernel_changes"] = kernel_changes(read, self._kernels, conn, facts)
         return facts
 
     def progress(self, id_: str) -> Facts:
@@ -69,11 +68,11 @@ class DatabaseDocuments:
 
     def shown(self, id_: str, *, counters: bool) -> str:
         with self._reading() as conn:
-            return sheets.shown(conn, id_, self._open, counters=counters)
+            return sheets.shown(conn, id_, self._kernels, counters=counters)
 
     def printed(self, id_: str, form: str) -> str:
         with self._reading() as conn:
-            return sheets.printed(conn, id_, form, self._open)
+            return sheets.printed(conn, id_, form, self._kernels)
 
     def open_work(self) -> Facts:
         with self._reading() as conn:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.documents import kind_with_numbers
+from swingbot.app.settings import Settings
 from swingbot.core.model import ids
 from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv, as_text
 from swingbot.core.report.table.sheet import Sheet, sheet_of_bisection
-from swingbot.service.kernel.compare import Open
 from swingbot.service.ports import RequestError
+from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
@@ -20,13 +23,18 @@ from swingbot_jobs.kernel_diff import change_text
 Connect = Callable[[], AbstractContextManager[Connection]]
 
 
-def shown(conn: Connection, id_: str, open_artifact: Open, *, counters: bool) -> str:
+def kernel_records(settings: Settings) -> KernelRecords:
+    """Compares the builds in the artifact store."""
+    return ChildKernelRecords(ArtifactDirectory(settings.artifacts).open)
+
+
+def shown(conn: Connection, id_: str, kernels: KernelRecords, *, counters: bool) -> str:
     """Format a table for a terminal, and below it what each row changed in the kernel of its
     reference.
     """
     document = read.table(conn, id_)
-    changes = kernel_changes(read, open_artifact, conn, document)
-    sheet = sheet_of(read, open_artifact, conn, document)
+    changes = kernel_changes(read, kernels, conn, document)
+    sheet = sheet_of(read, kernels, conn, document)
     return "\n".join([as_text(sheet, counters=counters), *(_changed(sheet, c) for c in changes)])
 
 
@@ -37,15 +45,15 @@ def _changed(sheet: Sheet, facts: dict[str, Any]) -> str:
     return f"What the change from {names} did to the kernel\n{body}\n"
 
 
-def printed(conn: Connection, id_: str, form: str, open_artifact: Open) -> str:
+def printed(conn: Connection, id_: str, form: str, kernels: KernelRecords) -> str:
     """Format the numbers of `id_` as `form`, one of FORMS. Raises RequestError."""
     try:
-        return FORMS[form](_sheet_of(conn, id_, form, open_artifact))
+        return FORMS[form](_sheet_of(conn, id_, form, kernels))
     except NothingToShow as error:
         raise RequestError(str(error)) from None
 
 
-def csv_pieces(connect: Connect, id_: str, open_artifact: Open) -> Iterator[str]:
+def csv_pieces(connect: Connect, id_: str, kernels: KernelRecords) -> Iterator[str]:
     """Format the numbers of `id_` as CSV, some metrics at a time, each with its own connection.
 
     The first piece raises RequestError.
@@ -59,11 +67,11 @@ def csv_pieces(connect: Connect, id_: str, open_artifact: Open) -> Iterator[str]
     for at, metrics in enumerate(pieces or [[]]):
         with connect() as conn:
             document = read.table(conn, table, metrics)
-            sheet = sheet_of(read, open_artifact, conn, document, form="csv", id_=id_)
+            sheet = sheet_of(read, kernels, conn, document, form="csv", id_=id_)
         yield as_csv(sheet, heading=at == 0)
 
 
-def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> Sheet:
+def _sheet_of(conn: Connection, id_: str, form: str, kernels: KernelRecords) -> Sheet:
     """Build the sheet of `id_`.
 
     Reports and incidents use the table of culprit and parent; a bisection uses its own boots until
@@ -75,7 +83,7 @@ def _sheet_of(conn: Connection, id_: str, form: str, open_artifact: Open) -> She
         return _of_bisection(conn, id_)
     metrics = read.headlines_of_table(conn, table) if form in HEADLINES else None
     document = read.table(conn, table, metrics)
-    return sheet_of(read, open_artifact, conn, document, form=form, id_=id_)
+    return sheet_of(read, kernels, conn, document, form=form, id_=id_)
 
 
 def _table_of(conn: Connection, id_: str) -> str | None:

@@ -27,7 +27,7 @@ from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
-from swingbot.app.sheets import csv_pieces, printed, shown
+from swingbot.app.sheets import csv_pieces, kernel_records, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import Buckets
@@ -56,6 +56,7 @@ from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
+from swingbot.web.ports import StoredFiles
 from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import EXCHANGE_THREADS, attempt_of
 from swingbot_db import read
@@ -139,6 +140,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
     fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
+    kernels = kernel_records(settings)
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS),
         *boot_order.routes(engine, read.boot_order),
@@ -154,9 +156,9 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         ).routes(),
         *tables.routes(
             engine,
-            functools.partial(shown, open_artifact=store.open),
-            functools.partial(printed, open_artifact=store.open),
-            functools.partial(csv_pieces, open_artifact=store.open),
+            functools.partial(shown, kernels=kernels),
+            functools.partial(printed, kernels=kernels),
+            functools.partial(csv_pieces, kernels=kernels),
             FORMS,
         ),
         *(
@@ -171,7 +173,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         settings,
         engine,
         read_here(settings),
-        store.open,
+        StoredFiles(open=store.open, kernels=kernels),
         extra,
         lambda metric: unit_of(programs, metric),
         kits,

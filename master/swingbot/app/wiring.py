@@ -9,6 +9,7 @@ from pathlib import Path
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.adapters.list_archive import find_posted
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.maintainers import maintainers_of
@@ -96,9 +97,11 @@ def lab_on(settings: Settings, begin: OpenTransaction) -> Lab:
 
 
 def _tools(settings: Settings) -> Tools:
+    artifacts = ArtifactDirectory(settings.artifacts)
     return Tools(
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
-        artifacts=ArtifactDirectory(settings.artifacts),
+        artifacts=artifacts,
+        kernels=ChildKernelRecords(artifacts.open),
         maintainers=partial(maintainers_of, settings.mirror)
         if settings.mail.get_maintainer
         else None,

@@ -41,9 +41,9 @@ from .ports import (
     DatabaseAway,
     DatabaseBusy,
     Engine,
-    OpenArtifact,
     PageSettings,
     ReadModels,
+    StoredFiles,
 )
 
 STATIC = Path(__file__).parent / "static"
@@ -94,23 +94,22 @@ def make_app(
     settings: PageSettings,
     engine: Engine,
     read: ReadModels,
-    artifact: OpenArtifact,
+    stored: StoredFiles,
     extra_routes: Sequence[BaseRoute] = (),
     unit: Callable[[str], str | None] = lambda metric: None,
     kits: Kits | None = None,
 ) -> Starlette:
     """Return the application, without /healthz, /metrics and what changes anything.
 
-    `read` is the module `swingbot_db.read`, `artifact` is
-    `ArtifactDirectory(settings.artifacts).open`. `extra_routes` come first. `unit` returns the unit
-    of a metric. `kits` makes boots reproducible elsewhere.
+    `read` is the module `swingbot_db.read`. `extra_routes` come first. `unit` returns the unit of a
+    metric. `kits` makes boots reproducible elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
-    pages = Pages(source, renderer, artifact, kits)
-    raw = RawPages(source, renderer, artifact, unit)
+    pages = Pages(source, renderer, stored.open, kits)
+    raw = RawPages(source, renderer, stored.open, unit)
     routes: list[BaseRoute] = [
         *extra_routes,
-        *TablePages(source, renderer, artifact, kits=kits is not None).routes(),
+        *TablePages(source, renderer, stored.kernels, kits=kits is not None).routes(),
         *Feeds(source, settings.web_url).routes(),
         *SearchPages(source, renderer).routes(),
         Route("/", pages.overview),

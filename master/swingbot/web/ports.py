@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 import sqlalchemy as sa
 
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, Gate, Incident, Table
+from swingbot.service.ports.kernels import KernelRecords
 
 Connection = sa.Connection
 Engine = sa.Engine
@@ -130,3 +132,11 @@ class OpenArtifact(Protocol):
     """
 
     def __call__(self, sha256: str) -> BinaryIO: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """The artifact store: a file of it, and what the records of two builds in it say."""
+
+    open: OpenArtifact
+    kernels: KernelRecords

@@ -22,6 +22,7 @@ from swingbot.core.moderation.filing import MailRules
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.service.clock_watch import SteadyClock
+from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.ports.results import ResultReader
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -141,6 +142,7 @@ class Tools:
 
     git: Git
     artifacts: Artifacts
+    kernels: KernelRecords
     maintainers: Maintainers | None = None  # None: disabled
     list_archive: ListArchive | None = None  # None: no archive
     no_room: NoRoom | None = None

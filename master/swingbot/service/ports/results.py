@@ -17,6 +17,10 @@ class ReadingStopped(Unreadable):
     """A limit of ours ended the reader, which says nothing about the boot."""
 
 
+class TooMuchReading(ReadingStopped):
+    """It was the limit of processor time, which would end it again."""
+
+
 class ResultReader(Protocol):
     def parse(
         self,

@@ -39,11 +39,12 @@ from swingbot.core.thresholds import (
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.kernel.images import all_images_of, images_of
-from swingbot.service.ports import Artifacts, Catalogue, Git, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
+from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.gate_costs import foresee
@@ -310,7 +311,7 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
         for row in tx.gates.of_incident(number):
             result = (
                 _judged(
-                    lab.tools.artifacts,
+                    lab.tools.kernels,
                     lab.catalogue.testboxes,
                     lab.settings,
                     lab.clock.database,
@@ -330,7 +331,7 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
 
 
 def _judged(
-    artifacts: Artifacts,
+    kernels: KernelRecords,
     testboxes: KnownTestboxes,
     settings: LabSettings,
     database: SteadyClock,
@@ -373,7 +374,7 @@ def _judged(
             )
         )
     return (
-        traced(artifacts, testboxes, tx, comparison)
+        traced(kernels, testboxes, tx, comparison)
         if row.gate == "executed"
         else _of_rows(tx.variants, tx.builds, tx.comparisons, case, row, comparison)
     )

@@ -11,17 +11,16 @@ from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
-from swingbot.core.proof import code, elsewhere
+from swingbot.core.proof import elsewhere
 from swingbot.core.proof.gates import GateResult
 from swingbot.core.proof.series import series_end
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.core.stats.fact_differences import against, explanation, facts_for
 from swingbot.core.table.rows import fact_differences
-from swingbot.service.kernel.compare import NoRecord, changed_code
+from swingbot.service.kernel.compare import files_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
 from swingbot.service.ports import (
-    Artifacts,
     CannotRevert,
     Catalogue,
     Git,
@@ -34,6 +33,7 @@ from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.kernels import KernelRecords, NoRecord
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
@@ -132,7 +132,7 @@ def of_gate(
 ) -> GateKernels | GateResult:
     """Return the kernels to measure for `gate`, or its result if no boots are needed."""
     if gate == "code":
-        return _code(tools.artifacts, tx.builds, case)
+        return _code(tools.kernels, tx.builds, case)
     if gate == "facts":
         return _facts(catalogue.testboxes, tx, case)
     if gate == "elsewhere":
@@ -176,7 +176,7 @@ def _measured(
         return first, second
     if gate == "executed":
         order = trace_order(
-            tools.artifacts,
+            tools.kernels,
             kconfigs,
             tx.trees,
             tx.variants,
@@ -241,7 +241,7 @@ def _revert(
     )
 
 
-def _code(artifacts: Artifacts, builds: KernelBuilds, case: MeasuredCulprit) -> GateResult:
+def _code(kernels: KernelRecords, builds: KernelBuilds, case: MeasuredCulprit) -> GateResult:
     stored = builds.stored([case.parent.build_key, case.culprit.build_key])
     sides = [stored.get(variant.build_key) for variant in (case.parent, case.culprit)]
     if sides[0] is None or sides[1] is None or "failed" in (sides[0]["status"], sides[1]["status"]):
@@ -251,7 +251,7 @@ def _code(artifacts: Artifacts, builds: KernelBuilds, case: MeasuredCulprit) -> 
             status="fail", reason="the images of commit and parent are byte-identical"
         )
     try:
-        return code.gate_result(changed_code(artifacts.open, sides[0], sides[1]))
+        return kernels.code(files_of(sides[0]), files_of(sides[1]))
     except NoRecord as error:
         return GateResult(status="not run", reason=str(error))
 

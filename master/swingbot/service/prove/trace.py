@@ -13,16 +13,16 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import executed
 from swingbot.core.proof.gates import GateResult
-from swingbot.service.kernel.compare import NoRecord, changed_code, record_of
+from swingbot.service.kernel.compare import files_of
 from swingbot.service.kernel.variants import with_fragment
-from swingbot.service.ports import Artifacts, Transaction
+from swingbot.service.ports import Transaction
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.kernels import KernelRecords, NoRecord, RecordFiles
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.kernel_diff import BadRecord
 
 TRACED: Final = "trace"  # configuration fragment that builds kernels with function hooks
 BOOTS: Final = 1  # per kernel: one boot shows whether a function is called at all
@@ -40,7 +40,7 @@ class TraceOrder:
 
 
 def trace_order(
-    artifacts: Artifacts,
+    kernels: KernelRecords,
     kconfigs: Kconfigs,
     trees: Trees,
     variants: Variants,
@@ -56,21 +56,18 @@ def trace_order(
     if sides[0] is None or sides[1] is None:
         return GateResult(status="not run", reason="commit and parent are not both built")
     try:
-        change = changed_code(artifacts.open, sides[0], sides[1])
-        names = executed.watched(
-            change, [record_of(artifacts.open, side) for side in (sides[1], sides[0])]
-        )
-        if not names:
-            return executed.no_call(change)
-        kernels = [with_fragment(kconfigs, trees, variants, variant, TRACED) for variant in pair]
-    except (NoRecord, BadRecord, NoKconfig) as error:
+        names = kernels.watched(files_of(sides[0]), files_of(sides[1]))
+        if isinstance(names, GateResult):
+            return names
+        traced = [with_fragment(kconfigs, trees, variants, variant, TRACED) for variant in pair]
+    except (NoRecord, NoKconfig) as error:
         return GateResult(status="not run", reason=str(error))
     watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)
-    return TraceOrder(base=kernels[0], head=kernels[1], job=watched)
+    return TraceOrder(base=traced[0], head=traced[1], job=watched)
 
 
 def traced(
-    artifacts: Artifacts, testboxes: KnownTestboxes, tx: Transaction, comparison: Comparison
+    kernels: KernelRecords, testboxes: KnownTestboxes, tx: Transaction, comparison: Comparison
 ) -> GateResult:
     """Return the gate result from the completed boots of a `TraceOrder`.
 
@@ -82,7 +79,8 @@ def traced(
     )
     (job,) = tx.specs.get(spec)
     builds = tx.builds.stored([variant.build_key for variant in variants])
-    sides: list[executed.KernelCalls] = []
+    files: list[RecordFiles] = []
+    sides: list[Mapping[str, float]] = []
     try:
         for variant in variants:
             build = builds.get(variant.build_key)
@@ -94,12 +92,11 @@ def traced(
             calls = _calls(testboxes, tx.boots, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
                 return GateResult(status="not run", reason=calls)
-            sides.append(executed.KernelCalls(record=record_of(artifacts.open, build), calls=calls))
-        change = changed_code(artifacts.open, *(builds[variant.build_key] for variant in variants))
-        return executed.gate_result(
-            change, sides[0], sides[1], job.functions, f"one run of {job.program}"
-        )
-    except (NoRecord, BadRecord) as error:
+            files.append(files_of(build))
+            sides.append(calls)
+        where = f"one run of {job.program}"
+        return kernels.executed(files[0], files[1], sides, job.functions, where)
+    except NoRecord as error:
         return GateResult(status="not run", reason=str(error))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from swingbot.core.report.table.columns import ColumnSources, column, columns_of
 from swingbot.core.report.table.formats import SAMPLES
 from swingbot.core.report.table.sheet import Sheet, sheet_of_table
-from swingbot.service.kernel.compare import NoRecord, Open, compare_kernels, record_of
-from swingbot_jobs.kernel_diff import KernelRecord, headline
+from swingbot.service.kernel.compare import compare_kernels, files_of
+from swingbot.service.ports.kernels import CodeGrowth, KernelRecords, NoRecord
+from swingbot_jobs.kernel_diff import headline
 
 Row = dict[str, Any]
 MOST_CHANGES: Final = 8  # pairs of kernels whose code is compared; the column `size` has all
@@ -26,7 +28,7 @@ class TableReads(Protocol):
 
 def sheet_of(
     read: TableReads,
-    open_artifact: Open,
+    kernels: KernelRecords,
     conn: Any,
     table: Mapping[str, Any],
     *,
@@ -40,10 +42,12 @@ def sheet_of(
     names = table["columns"]
     metrics = [*SAMPLES.get(form, ()), *(m for name in names for m in column(name).metrics)]
     samples = read.samples_of_table(conn, table["id"], metrics) if metrics else []
+    sizes, growth = _code(read, kernels, conn, table) if "size" in names else ({}, {})
     sources = ColumnSources(
         names=[arm["name"] for arm in table["arms"]],
         samples=samples,
-        records=_records(read, open_artifact, conn, table) if "size" in names else {},
+        sizes=sizes,
+        growth=growth,
         references=pairs(table),
         measured=any(arm["up"] for arm in table["arms"]),
     )
@@ -61,7 +65,7 @@ def pairs(table: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 
 def kernel_changes(
-    read: TableReads, open_artifact: Open, conn: Any, table: Mapping[str, Any]
+    read: TableReads, kernels: KernelRecords, conn: Any, table: Mapping[str, Any]
 ) -> list[Row]:
     """What each row changed in the kernel of its reference, for a table of few rows.
 
@@ -74,23 +78,42 @@ def kernel_changes(
     builds = read.kernel_builds(conn, list(keys.values()))
     changes = []
     for reference, arm in compared:
-        facts = compare_kernels(open_artifact, *(builds.get(keys[at]) for at in (reference, arm)))
+        facts = compare_kernels(kernels, *(builds.get(keys[at]) for at in (reference, arm)))
         words = {"headline": headline(facts)} if facts["state"] == "compared" else {}
         changes.append({"reference": reference, "arm": arm, **facts, **words})
     return changes
 
 
-def _records(
-    read: TableReads, open_artifact: Open, conn: Any, table: Mapping[str, Any]
-) -> dict[int, KernelRecord]:
-    """Map each row to its build's code record; identical builds share one."""
+def _code(
+    read: TableReads, kernels: KernelRecords, conn: Any, table: Mapping[str, Any]
+) -> tuple[dict[int, Mapping[str, int]], dict[tuple[int, int], Sequence[str]]]:
+    """Return the sizes of each row's kernel, and what differs in each pair of different builds;
+    kernels without a record are left out.
+    """
     keys = {arm["arm"]: arm["variant"]["build_key"] for arm in table["arms"]}
     builds = read.kernel_builds(conn, list(keys.values()))
-    records: dict[str, KernelRecord] = {}
-    for key in dict.fromkeys(keys.values()):
-        try:
-            if key in builds:
-                records[key] = record_of(open_artifact, builds[key])
-        except NoRecord:
-            continue
-    return {arm: records[key] for arm, key in keys.items() if key in records}
+    found: dict[tuple[str, str], CodeGrowth] = {}
+    sizes: dict[str, Mapping[str, int]] = {}
+
+    def ask(base: str, head: str) -> None:
+        if (base, head) not in found and base in builds and head in builds:
+            with suppress(NoRecord):
+                growth = kernels.growth(files_of(builds[base]), files_of(builds[head]))
+                found[base, head] = growth
+                sizes.update({base: growth.base, head: growth.head})
+
+    of_pairs = {pair: (keys[pair[0]], keys[pair[1]]) for pair in pairs(table)}
+    for base, head in of_pairs.values():
+        if base != head:
+            ask(base, head)
+    for key in keys.values():
+        if key not in sizes:
+            ask(key, key)
+    return (
+        {arm: sizes[key] for arm, key in keys.items() if key in sizes},
+        {
+            pair: found[builds_of].lines
+            for pair, builds_of in of_pairs.items()
+            if builds_of in found and builds_of[0] != builds_of[1]
+        },
+    )

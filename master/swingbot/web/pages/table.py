@@ -25,6 +25,7 @@ from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
 from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
 from swingbot.core.text.plain import clean
+from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 
 from .. import limits
@@ -33,7 +34,7 @@ from ..http.snapshot_reader import SnapshotReader
 from ..plots.picture import picture
 from ..plots.plot import PlotSubject
 from ..plots.table_plot import BootValues, PlotRow, table_plot
-from ..ports import Connection, OpenArtifact, Row
+from ..ports import Connection, Row
 from . import free_memory
 from .metric_names import like, program_of
 
@@ -59,7 +60,7 @@ class SeriesKey:
 
 
 class TablePages:
-    """`artifact` opens files that builds produced, for columns and changes of the kernel.
+    """`kernels` compares builds, for columns and changes of the kernel.
 
     `kits`: reproduction kits are available.
     """
@@ -68,11 +69,11 @@ class TablePages:
         self,
         source: SnapshotReader,
         renderer: Renderer,
-        artifact: OpenArtifact,
+        kernels: KernelRecords,
         *,
         kits: bool = False,
     ) -> None:
-        self._source, self._renderer, self._artifact = source, renderer, artifact
+        self._source, self._renderer, self._kernels = source, renderer, kernels
         self._kits = kits
 
     def routes(self) -> list[Route]:
@@ -101,7 +102,7 @@ class TablePages:
             names = {row["metric"] for row in headlines}
             aliases = {row["metric"] for row in metrics if row["alias_of"] in names}
             document = self._document(conn, id, sorted(names | aliases))
-            sheet = sheet_of(read, self._artifact, conn, document)
+            sheet = sheet_of(read, self._kernels, conn, document)
             live = [] if metrics or one else _live(document, read.measured_in_table(conn, id))
             memory = [] if one else self._memory(conn, document)
         shown = _shown_blocks(sheet, one)
@@ -136,7 +137,7 @@ class TablePages:
     ) -> Table:
         document = self._source.read.table(conn, id, metrics, after=after)
         document["kernel_changes"] = kernel_changes(
-            self._source.read, self._artifact, conn, document
+            self._source.read, self._kernels, conn, document
         )
         return document
 

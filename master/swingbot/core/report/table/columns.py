@@ -12,11 +12,10 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Final
 
+from swingbot.core.report.table.code_size import SECTIONS
 from swingbot.core.report.table.sheet import Columns, ColumnText, ColumnValues, Place
 from swingbot.core.stats.free_memory import Sample, ZoneMemory, free_memory
 from swingbot.core.text.plain import cut
-from swingbot_jobs.kernel_diff import KernelRecord, bloat, bloat_text, code_change, of_classes
-from swingbot_jobs.kernel_diff.code_change import ChangedObject
 
 # Metric -> column title. The share of samples is of cycles where there is a PMU (perf-profile). The
 # others are shares of the time of all CPUs (lock-contention).
@@ -26,7 +25,6 @@ _TIME: Final = {
     "lock-contention.spinning_pct.zone": "zone lock %",
     "lock-contention.spinning_pct.lru": "LRU lock %",
 }
-SECTIONS: Final = ("text", "data", "bss")
 _HUGE: Final = 9  # order of a huge page of 2 MiB
 _SYMBOLS: Final = 10  # maximum number of symbols listed
 _SELF: Final = "perf-profile.self."
@@ -35,11 +33,14 @@ _LEAST_SHARE: Final = 1.0  # minimum change of a symbol, in percentage points of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSources:
-    """Input besides the rows: samples, and the build record of each arm."""
+    """Input besides the rows: samples, bytes of each section of each row's kernel, and what differs
+    in the code of a pair (reference, row), as lines.
+    """
 
     names: Sequence[str]  # by row
     samples: Sequence[Mapping[str, Any]]
-    records: Mapping[int, KernelRecord] = field(default_factory=dict)
+    sizes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    growth: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
     references: Sequence[tuple[int, int]] = ()  # (reference, row)
     measured: bool = True  # some boot came up
 
@@ -173,9 +174,9 @@ def _size(sources: ColumnSources) -> Columns:
         ColumnValues(
             title=part,
             values={
-                (None, arm): float(record.sizes[part])
-                for arm, record in sources.records.items()
-                if part in record.sizes
+                (None, arm): float(sizes[part])
+                for arm, sizes in sources.sizes.items()
+                if part in sizes
             },
         )
         for part in SECTIONS
@@ -186,36 +187,12 @@ def _size(sources: ColumnSources) -> Columns:
 
 
 def _sizes_below(sources: ColumnSources) -> Iterable[ColumnText]:
-    for reference, arm in sources.references:
-        base, head = sources.records.get(reference), sources.records.get(arm)
-        if base is None or head is None or base is head:
-            continue
+    for (reference, arm), lines in sources.growth.items():
         pair = f"{cut(sources.names[arm], 40)} against {cut(sources.names[reference], 40)}"
-        changed = code_change(base, head).objects
-        table = bloat(of_classes(base.symbols), of_classes(head.symbols))
-        if not changed and not table.rows:
+        if lines:
+            yield ColumnText(heading=f"Code of {pair}:", lines=[f"  {line}" for line in lines])
+        else:
             yield ColumnText(heading=f"Code of {pair}: nothing changed")
-            continue
-        objects = [f"  {'object':<34}" + "".join(f" {part:>13}" for part in SECTIONS)]
-        objects += [
-            f"  {cut(one.object, 34):<34}" + "".join(_bytes(*sizes) for sizes in _three(one))
-            for one in changed[:_SYMBOLS]
-        ]
-        lines = bloat_text(table).splitlines()
-        shown = [*lines[: 2 + _SYMBOLS], *lines[2 + _SYMBOLS :][-1:]]
-        yield ColumnText(
-            heading=f"Code of {pair}:", lines=[*objects, *(f"  {line}" for line in shown)]
-        )
-
-
-def _three(changed: ChangedObject) -> list[tuple[int, int]]:
-    """Return (before, after) of text, data and bss of an object; 0 where it does not exist."""
-    base, head = changed.base or {}, changed.head or {}
-    return [(base.get(part, 0), head.get(part, 0)) for part in SECTIONS]
-
-
-def _bytes(before: int, after: int) -> str:
-    return f" {after if before == after else f'{before}->{after}':>13}"
 
 
 def _profile(sources: ColumnSources) -> Columns:
