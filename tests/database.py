@@ -32,7 +32,7 @@ def pg() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def template(pg: Server) -> str:
-    return pg.template("migrated", _migrate)
+    return pg.template("migrated", migrate_new)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ def own_server() -> Iterator[OwnServer]:
 
 @pytest.fixture(scope="module")
 def own_template(pg: Server) -> str:
-    return pg.template("migrated", _migrate)
+    return pg.template("migrated", migrate_new)
 
 
-def _migrate(url: str) -> None:
+def migrate_new(url: str) -> None:
     engine = make_engine(url)
     upgrade(engine)
     engine.dispose()

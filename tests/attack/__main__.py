@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -75,6 +76,7 @@ def main() -> int:
         if given.state is None:
             ask.error("--fill needs --state, the state directory of a service of its own")
         target = filled(target)
+    logging.getLogger("swingbot").addHandler(logging.NullHandler())
     counts = {"held": 0, "FAILED": 0, "skipped": 0}
     for name in given.names or known:
         result = known[name].run(target)

@@ -20,6 +20,7 @@ from tests.attack.__main__ import attacks
 from tests.attack.target import Target
 
 HERE = {
+    "board_visitors",
     "boot_results",
     "build_config",
     "build_disk",
@@ -31,6 +32,7 @@ HERE = {
     "build_trusted_disk",
     "chosen_maintainers",
     "copied_files",
+    "guest_results",
     "repository_config",
     "sparse_console",
     "terminal_escapes",

@@ -3,116 +3,34 @@ answers."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 
-from swingbot.core.model.records import JobFile
 from swingbot.core.results import metric_names
 from swingbot.core.table import strongest
 from swingbot.service.ports import Transaction
 from swingbot.service.table import judge
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits
-from tests.fakes import lab as fake_lab
 from tests.fakes.brain import Brain
+from tests.fakes.guest import Guest, a_guest, counts, random_names, read_whole, views
 from tests.programs import PROGRAMS
 from tests.table_requests import compare
 
-JOB = JobFile(
-    name="chosen.yaml",
-    text="runs: 2\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n",
-)
 METRIC = "page-fault.per_process_ops"
 BUDGET = 400
 COUNTERS = 60
-Files = Callable[[str], dict[str, bytes]]  # of a run's directory: what its guest adds
-
-
-@dataclass(kw_only=True)
-class Guest:
-    """A lab whose guests add files to their results."""
-
-    brain: Brain
-    add: Files = lambda directory: {}
-
-    def compare(self, boots: int = 4) -> int:
-        """A comparison of two kernels, judged; returns its number."""
-        base = self.brain.lab.tools.git.fetch_branch("base", str(self.brain.repo), "main")
-        (slow,) = add_commits(self.brain.repo, [FakeCommit(speed=90)])
-        number = compare(self.brain.lab, base, slow, boots=boots)
-        self.brain.run()
-        return number
 
 
 @pytest.fixture
-def guest(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> Guest:
-    brain.fake.origin = "measured"
-    guest = Guest(brain=brain)
-    honest = fake_lab.run_files
-
-    def files(directory: str, *more: Any) -> dict[str, bytes]:
-        return honest(directory, *more) | guest.add(directory)
-
-    monkeypatch.setattr(fake_lab, "run_files", files)
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    brain.watch(base, job_files=[JOB])
-    return guest
-
-
-def counts(*values: str) -> Files:
-    """perf-stat's totals, one event for each value."""
-    lines = "".join(f"{v},,event-{n},1000,100.00,,\n" for n, v in enumerate(values))
-    return lambda directory: {f"{directory}/perf-stat": lines.encode()}
-
-
-def random_names(count: int) -> Files:
-    """Monitors with names that no other run has."""
-    fresh = itertools.count()
-    proc = ("proc-vmstat", "meminfo", "softirqs", "interrupts")
-    nodes = ("numa-vmstat", "numa-numastat", "numa-meminfo")
-
-    def files(directory: str) -> dict[str, bytes]:
-        names = [f"n{next(fresh)}" for _ in range(count)]
-        plain = "".join(f"{name} 9\n" for name in names)
-        of_cpu = "CPU0\n" + "".join(f"{name}: 9 x\n" for name in names)
-        of_node = "node: 0\n" + plain
-        memory = "".join(f"Node 0 {name}: 9 kB\n" for name in names)
-        texts = dict(
-            zip(
-                (*proc, *nodes),
-                (plain, plain, of_cpu, of_cpu, of_node, of_node, memory),
-                strict=True,
-            )
-        )
-        return {
-            f"{directory}/{name}": f"time: 1\n{text}time: 2\n{text.replace(' 9', ' 19')}".encode()
-            for name, text in texts.items()
-        } | {
-            f"{directory}/perf-stat": "".join(
-                f"{n},,{name},1000,100.00,,\n" for n, name in enumerate(names)
-            ).encode()
-        }
-
-    return files
-
-
-def views(engine: sa.Engine) -> list[str]:
-    named = sa.text("SELECT viewname FROM pg_views WHERE schemaname = 'swingbot' ORDER BY 1")
-    with engine.connect() as conn:
-        return list(conn.execute(named).scalars())
-
-
-def read_whole(engine: sa.Engine, view: str) -> int:
-    """The rows of a view, every column of which was computed."""
-    with engine.connect() as conn:
-        return len(conn.execute(sa.text(f"SELECT v::text FROM {view} v")).all())
+def guest(brain: Brain) -> Iterator[Guest]:
+    with a_guest(brain) as guest:
+        yield guest
 
 
 @pytest.mark.parametrize(

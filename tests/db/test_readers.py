@@ -20,12 +20,12 @@ from swingbot.app.keep.reader_watchdog import private_bytes, watching_readers
 from swingbot.app.loop import _Alarm
 from swingbot.app.settings import load
 from swingbot.core.model.dispatch import DatabaseAway
-from swingbot_db import limits, migrate, roles
-from swingbot_db.engine import make_engine
+from swingbot_db import limits, roles
 from swingbot_db.listener import Listener
 from swingbot_db.readers import EndedSession, SessionProcess, WatchdogError, end_long_sessions
 from tests.dashboards import ROOT
 from tests.database import own_server, own_template
+from tests.role_database import RoleDatabase
 
 # Roles belong to a whole server.
 pg, template = own_server, own_template
@@ -43,37 +43,11 @@ LARGE = (
 ]
 
 
-class Place:
-    """A migrated database with its roles; sessions of a role are closed at the end."""
-
-    def __init__(self, url: str, stack: ExitStack) -> None:
-        self.url, self._stack = sa.make_url(url), stack
-        admin = self.engine(None)
-        roles.make(admin, {})
-        with admin.connect() as conn:
-            migrate.upgrade(self.engine(roles.OWNER))
-            assert conn.exec_driver_sql("SELECT count(*) FROM swingbot.v_swings").scalar() == 0
-
-    def engine(self, role: str | None) -> sa.Engine:
-        url = self.url.set(username=role) if role else self.url
-        made = make_engine(url.render_as_string(hide_password=False))
-        self._stack.callback(made.dispose)
-        return made
-
-    def session(self, role: str) -> psycopg2.extensions.connection:
-        """A session as Grafana's driver has it: each statement is a transaction of its own."""
-        url = self.url.set(username=role, drivername="postgresql")
-        session = psycopg2.connect(url.render_as_string(hide_password=False))
-        session.autocommit = True
-        self._stack.callback(session.close)
-        return session
-
-
 @pytest.fixture
-def place(fresh_databases: Callable[[], str]) -> Iterator[Place]:
+def place(fresh_databases: Callable[[], str]) -> Iterator[RoleDatabase]:
     url = fresh_databases()
     with ExitStack() as stack:
-        yield Place(url, stack)
+        yield RoleDatabase(url, stack)
 
 
 class Attacker(threading.Thread):
@@ -114,7 +88,9 @@ def is_alive(session: psycopg2.extensions.connection) -> bool:
     ],
     ids=["one statement", "several in one message"],
 )
-def test_a_statement_ends_whatever_its_session_set(place: Place, role: str, message: str) -> None:
+def test_a_statement_ends_whatever_its_session_set(
+    place: RoleDatabase, role: str, message: str
+) -> None:
     attacker = Attacker(place.session(role), message)
     with watching_readers(place.engine(roles.SERVICE), longest=1, poll=0.1):
         attacker.join(120)
@@ -123,7 +99,9 @@ def test_a_statement_ends_whatever_its_session_set(place: Place, role: str, mess
     assert "administrator command" in attacker.error or "closed the connection" in attacker.error
 
 
-def test_while_all_connections_of_panels_are_taken_alerts_are_evaluated(place: Place) -> None:
+def test_while_all_connections_of_panels_are_taken_alerts_are_evaluated(
+    place: RoleDatabase,
+) -> None:
     attackers = [Attacker(place.session(roles.GRAFANA), FOREVER) for _ in range(5)]
     alerts = place.session(roles.ALERTS)
     for rule in GROUP["rules"]:
@@ -138,7 +116,7 @@ def test_while_all_connections_of_panels_are_taken_alerts_are_evaluated(place: P
     assert is_alive(alerts)
 
 
-def test_an_open_transaction_without_a_statement_ends(place: Place) -> None:
+def test_an_open_transaction_without_a_statement_ends(place: RoleDatabase) -> None:
     session = place.session(roles.GRAFANA)
     session.cursor().execute("SET idle_in_transaction_session_timeout = 0")
     session.cursor().execute("BEGIN; SELECT count(*) FROM v_swings")
@@ -148,7 +126,7 @@ def test_an_open_transaction_without_a_statement_ends(place: Place) -> None:
     assert not is_alive(session)
 
 
-def test_a_session_that_takes_much_memory_ends_and_others_stay(place: Place) -> None:
+def test_a_session_that_takes_much_memory_ends_and_others_stay(place: RoleDatabase) -> None:
     attacker, idle = (
         Attacker(place.session(roles.GRAFANA), LARGE),
         place.session(roles.GRAFANA),
@@ -162,7 +140,7 @@ def test_a_session_that_takes_much_memory_ends_and_others_stay(place: Place) -> 
     assert not attacker.is_alive() and is_alive(idle)
 
 
-def test_sessions_that_take_much_memory_together_end_the_largest_first(place: Place) -> None:
+def test_sessions_that_take_much_memory_together_end_the_largest_first(place: RoleDatabase) -> None:
     sessions = [place.session(role) for role in (roles.GRAFANA, roles.GRAFANA, roles.ALERTS)]
     sizes = dict(zip((one.info.backend_pid for one in sessions), (200, 150, 100), strict=True))
     engine, spare = place.engine(roles.SERVICE), place.session(roles.GRAFANA)
@@ -171,7 +149,7 @@ def test_sessions_that_take_much_memory_together_end_the_largest_first(place: Pl
     assert [is_alive(one) for one in (*sessions, spare)] == [False, True, True, True]
 
 
-def test_memory_of_processes_of_other_hosts_is_not_measured(place: Place) -> None:
+def test_memory_of_processes_of_other_hosts_is_not_measured(place: RoleDatabase) -> None:
     process = SessionProcess(session=os.getpid(), pid=os.getpid(), role=roles.GRAFANA)
     assert private_bytes(process) == 0
     backend = place.session(roles.GRAFANA).info.backend_pid
@@ -180,7 +158,7 @@ def test_memory_of_processes_of_other_hosts_is_not_measured(place: Place) -> Non
     assert private_bytes(dataclasses.replace(own, role=roles.ALERTS)) == 0
 
 
-def test_a_full_queue_of_notifications_ends_readers_and_listeners(place: Place) -> None:
+def test_a_full_queue_of_notifications_ends_readers_and_listeners(place: RoleDatabase) -> None:
     """A session that listens and reads nothing keeps the queue; a full one stops every writer."""
     reader, other = place.session(roles.GRAFANA), place.session(roles.SERVICE)
     listener = Listener(place.engine(roles.SERVICE))
@@ -195,7 +173,7 @@ def test_a_full_queue_of_notifications_ends_readers_and_listeners(place: Place) 
 
 
 def test_a_flood_of_notifications_wakes_no_round_and_a_change_within_it_does(
-    place: Place,
+    place: RoleDatabase,
 ) -> None:
     alarm, service = _Alarm(place.engine(roles.SERVICE)), place.session(roles.SERVICE)
     service.cursor().execute("DELETE FROM swingbot.unseen")
@@ -224,7 +202,7 @@ def test_a_flood_of_notifications_wakes_no_round_and_a_change_within_it_does(
 
 
 def test_a_listener_that_cannot_keep_up_starts_over(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: RoleDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, service = place.engine(roles.SERVICE), place.session(roles.SERVICE)
     listener, many = Listener(engine), "SELECT pg_notify('swingbot', repeat('x', 7000) || g)"
@@ -237,7 +215,7 @@ def test_a_listener_that_cannot_keep_up_starts_over(
     assert Listener(engine).heard() == set()
 
 
-def test_a_reader_cannot_keep_a_lock_of_the_service(place: Place) -> None:
+def test_a_reader_cannot_keep_a_lock_of_the_service(place: RoleDatabase) -> None:
     session = place.session(roles.GRAFANA)
     with place.engine(None).begin() as conn:  # roles that an older version made
         conn.exec_driver_sql("GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO PUBLIC")
@@ -246,7 +224,7 @@ def test_a_reader_cannot_keep_a_lock_of_the_service(place: Place) -> None:
     assert not is_alive(session)
 
 
-def test_other_sessions_stay(place: Place) -> None:
+def test_other_sessions_stay(place: RoleDatabase) -> None:
     """Idle ones of the readers, which Grafana keeps, and those of the service."""
     idle, service = place.session(roles.GRAFANA), place.session(roles.SERVICE)
     service.cursor().execute("BEGIN; SELECT pg_advisory_lock(42)")
@@ -255,7 +233,7 @@ def test_other_sessions_stay(place: Place) -> None:
     assert is_alive(idle) and is_alive(service)
 
 
-def test_each_reader_has_a_limited_number_of_connections(place: Place) -> None:
+def test_each_reader_has_a_limited_number_of_connections(place: RoleDatabase) -> None:
     for role, most in ((roles.GRAFANA, 10), (roles.ALERTS, 5)):
         for _ in range(most):
             place.session(role)
@@ -263,7 +241,7 @@ def test_each_reader_has_a_limited_number_of_connections(place: Place) -> None:
             place.session(role)
 
 
-def test_the_service_ends_no_session_without_taking_the_role(place: Place) -> None:
+def test_the_service_ends_no_session_without_taking_the_role(place: RoleDatabase) -> None:
     session = place.session(roles.GRAFANA)
     with (
         place.engine(roles.SERVICE).connect() as conn,
@@ -273,7 +251,7 @@ def test_the_service_ends_no_session_without_taking_the_role(place: Place) -> No
     assert is_alive(session)
 
 
-def test_a_user_without_the_role_is_told_what_to_do(place: Place) -> None:
+def test_a_user_without_the_role_is_told_what_to_do(place: RoleDatabase) -> None:
     with place.engine(None).begin() as conn:
         conn.exec_driver_sql(f"REVOKE {roles.WATCHDOG} FROM {roles.SERVICE}")
     with pytest.raises(WatchdogError, match="swingbot db roles"):
@@ -283,7 +261,7 @@ def test_a_user_without_the_role_is_told_what_to_do(place: Place) -> None:
 
 
 def test_the_web_service_watches(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: RoleDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`serve` runs its server inside the watch."""
     from swingbot.app import web
