@@ -209,8 +209,8 @@ def _hypotheses(sides: Sides, pairs: list[ThetaPair], coupled: Coupling) -> _Hyp
     i, j = [p.before for p in pairs], [p.after for p in pairs]
     left, right = sides.left[:, i], sides.right[:, j]
     # power of the level x (pair, gap)
-    low = np.einsum("ptgc,tgc->ptg", left, right[0] @ coupled.kernel)
-    high = np.einsum("ptgc,tgc->ptg", right, left[0] @ coupled.kernel)
+    low = np.einsum("ptgc,tgc->ptg", left, coupled.stepped(right[0]))
+    high = np.einsum("ptgc,tgc->ptg", right, coupled.stepped(left[0]))
     with np.errstate(divide="ignore"):
         ln = np.log(low[0]) + sides.left_top[i] + sides.right_top[j]
     powers = (coupled.levels - coupled.middle)[:, None] ** np.arange(3)

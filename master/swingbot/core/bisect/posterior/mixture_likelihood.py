@@ -26,6 +26,7 @@ _MOST_LEVELS: Final = 400
 _LEAST_SMEAR: Final = 0.2  # cells: a layout narrower than that is not visible on the grid
 _SMEAR_REACH: Final = 5.0  # of a layout, in its sd
 _BLOCK: Final = 64  # levels that are convolved at once, with those within reach
+_CHUNK: Final = 30_000  # numbers that are worked on at once: they fit into the cache
 _LEAST_LIKELIHOOD: Final = 1e-300
 # of a convolution with a wide density: its nodes in one sd, and sd in cells below which it has none
 _FAR_NODES: Final = 2.5
@@ -91,20 +92,23 @@ def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats)
     odd_anyhow = any(t.odd and t.mode is None for t in thetas)
     far = _far(scaled, ODD_IMAGE_SD / step) if odd_anyhow else scaled
     tables = np.empty((len(thetas), len(columns.at), len(levels)))
+    chunk = max(1, _CHUNK // nodes[0].size)
     for layout in dict.fromkeys(layout for layout, _, _ in groups):
         near = _smeared(scaled, layout / step) if layout in smears else scaled
         for odd, mode in [(o, m) for at, o, m in groups if at == layout]:
-            these = groups[layout, odd, mode]
-            if odd:
-                other = far if mode is None else _moved(near, mode / step)
-                mixed = near[row[these]] * (1.0 - odd)
-                mixed += other[row[these]] * odd
-                of_images = _ln_again(mixed, top[row[these]])
-            elif layout in smears:
-                of_images = _ln_again(near[row[these]], top[row[these]])
-            else:
-                of_images = nodes[kind[these]]
-            tables[these] = _summed(of_images, merge)
+            these = np.array(groups[layout, odd, mode], np.intp)
+            other = far if mode is None else _moved(near, mode / step)
+            for some in np.split(these, range(chunk, len(these), chunk)):
+                if odd:
+                    of_images = near[row[some]]
+                    of_images *= 1.0 - odd
+                    of_images += odd * other[row[some]]
+                    of_images = _ln_again(of_images, top[row[some]])
+                elif layout in smears:
+                    of_images = _ln_again(near[row[some]], top[row[some]])
+                else:
+                    of_images = nodes[kind[some]]
+                tables[some] = _summed(of_images, merge)
     return tables
 
 
@@ -122,12 +126,14 @@ def _node_likelihoods(columns: BootColumns, kinds: list[Theta], levels: Floats) 
     first = int(where.min())
     begin, phase = np.divmod(where - first, _FINE)
     width = int(begin.max()) + many
-    entries = first - _FINE * (many - 1) + _FINE * np.arange(width, dtype=np.float64)
+    # descending, as levels ascend
+    entries = first + _FINE * np.arange(width - many, -many, -1, dtype=np.float64)
     tables = {p: _ln_boot((entries + p) * (step / _FINE), kinds) for p in np.unique(phase).tolist()}
     nodes = np.zeros((len(kinds), len(columns.point), many))
+    begin = width - many - begin
     for node, p, b in zip(columns.node.tolist(), phase.tolist(), begin.tolist(), strict=True):
         nodes[:, node] += tables[p][:, b : b + many]
-    return nodes[:, :, ::-1]
+    return nodes
 
 
 def _far(scaled: Floats, sigma: float) -> Floats:
@@ -137,14 +143,15 @@ def _far(scaled: Floats, sigma: float) -> Floats:
     `_FAR_NODES` apart which reach 4 `sigma` beyond the levels, their product is exact to 1e-13.
     """
     many = scaled.shape[-1]
+    rows = scaled.reshape(-1, many)
     if sigma < _FEW_CELLS:
         density = exp_below(-0.5 * (np.arange(many) / sigma) ** 2) / (sigma * _ROOT_2PI)
-        return np.asarray(scaled @ toeplitz(density))
+        return np.asarray(rows @ toeplitz(density)).reshape(scaled.shape)
     apart = sigma / _FAR_NODES
     nodes = np.arange(-4.0 * sigma, many + 4.0 * sigma, apart)
     half = exp_below(-((np.subtract.outer(np.arange(many), nodes) / sigma) ** 2))
     half *= math.sqrt(apart / math.pi) / sigma
-    return np.asarray((scaled @ half) @ half.T)
+    return np.asarray((rows @ half) @ half.T).reshape(scaled.shape)
 
 
 def _smeared(scaled: Floats, sigma: float) -> Floats:
@@ -156,13 +163,14 @@ def _smeared(scaled: Floats, sigma: float) -> Floats:
     # every block of levels is convolved with those within reach by the same matrix
     apart = np.subtract.outer(np.arange(-reach, _BLOCK + reach), np.arange(_BLOCK))
     within = density[np.minimum(np.abs(apart), len(density) - 1)] * (np.abs(apart) <= reach)
-    out = np.empty_like(scaled)
+    rows = scaled.reshape(-1, many)
+    out = np.empty_like(rows)
     for first in range(0, many, _BLOCK):
         low, high = max(first - reach, 0), min(first + _BLOCK + reach, many)
         last = min(first + _BLOCK, many)
         band = within[low - first + reach : high - first + reach, : last - first]
-        out[:, :, first:last] = scaled[:, :, low:high] @ band
-    return out
+        out[:, first:last] = rows[:, low:high] @ band
+    return out.reshape(scaled.shape)
 
 
 def _summed(of_images: Floats, merge: Indices) -> Floats:

@@ -52,6 +52,11 @@ class Coupling:
         mean = powers[1] / total
         return mean + self.middle, np.maximum(powers[2] / total - mean**2, self.step**2 / 12)
 
+    def stepped(self, in_cells: Floats) -> Floats:
+        """(combination of noise, gap, cell) -> the same on the other side of a step."""
+        rows = in_cells.reshape(-1, in_cells.shape[-1])
+        return np.asarray(rows @ self.kernel).reshape(in_cells.shape)
+
     def in_cells(self, likelihoods: Floats, out: Floats) -> None:
         """Add (row, level) to `out`, (power of the level, row, coarse cell)."""
         for levels, cells, powers in self.blocks:
