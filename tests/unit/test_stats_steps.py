@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from click.testing import CliRunner
 from scipy.special import stdtr
@@ -21,6 +22,7 @@ from swingbot.core.stats.steps import StepNoise, _p_of_difference
 from swingbot_jobs import codec
 
 SD = 0.007
+Points = npt.NDArray[np.float64]
 
 
 def history(
@@ -58,6 +60,49 @@ def test_flat_histories_have_few_steps_also_where_neighbours_are_alike() -> None
             noise[at] += 0.5 * noise[at - 1] * (n % 2)
         false += len(look([float(v) for v in 100.0 * np.exp(noise)]).changes)
     assert false <= 10  # 3 in 1000 points
+
+
+def heavy(rng: np.random.Generator, n: int) -> Points:
+    return SD * rng.standard_t(2, n)
+
+
+def spiky(rng: np.random.Generator, n: int) -> Points:
+    spikes = rng.choice([-1.0, 1.0], n) * rng.uniform(4.0, 10.0, n) * (rng.random(n) < 0.1)
+    return SD * (rng.normal(0.0, 1.0, n) + spikes)
+
+
+def growing(rng: np.random.Generator, n: int) -> Points:
+    return SD * rng.normal(0.0, 1.0, n) * np.linspace(1.0, 5.0, n)
+
+
+def excursion(rng: np.random.Generator, n: int) -> Points:
+    at = int(rng.integers(3, n - 6))
+    away = rng.uniform(4.0, 10.0) * ((np.arange(n) >= at) & (np.arange(n) < at + 3))
+    return SD * (rng.normal(0.0, 1.0, n) - away)
+
+
+def walking(rng: np.random.Generator, n: int) -> Points:
+    return np.asarray(np.cumsum(rng.normal(0.0, SD, n)))
+
+
+def at_a_bound(rng: np.random.Generator, n: int) -> Points:
+    return np.log(np.where(rng.random(n) < 0.3, 100.0, 100.0 - rng.exponential(3.0, n)))
+
+
+@pytest.mark.parametrize("noise", [heavy, spiky, growing, excursion, walking, at_a_bound])
+def test_noise_of_any_shape_has_few_steps(
+    noise: Callable[[np.random.Generator, int], Points],
+) -> None:
+    rng = np.random.default_rng(23)
+    found = [look(np.exp(noise(rng, 200)).tolist()) for _ in range(40)]
+    assert sum(bool(one.changes) for one in found) <= 4
+
+
+def test_many_steps_do_not_hide_each_other() -> None:
+    steps = {4: 0.16, 22: 0.13, 37: -0.055, 86: 0.36, 103: -0.05, 138: -0.5, 175: -0.05, 214: 0.29}
+    found = places(look(history(24, 228, steps=steps, sd=0.0065)))
+    assert all(any(abs(at - place) <= 1 for place in found) for at in steps)
+    assert len(found) == len(steps)
 
 
 def test_wild_points_are_no_steps() -> None:

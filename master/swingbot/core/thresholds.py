@@ -189,16 +189,22 @@ SCREEN_BOOTS: Final = 12
 # P of a step in a stretch without one. Larger: more than 1 false step in 1000 points; smaller:
 # steps of 1.5 spreads are missed.
 STEP_P: Final = 0.03
+# P that the ranks of the points of a step must also reach. Larger: steps in heavy tails and where
+# many reach a bound; smaller: steps of 1.5 spreads are missed.
+STEP_RANK_P: Final = 0.1
 # P of each of several steps that are only detected together. Larger: a wandering series is split
 # into steps; smaller: a dip is missed.
 STEP_TOGETHER_P: Final = 1e-4
+# Points of Schwarz's criterion by which steps found all at once must beat those found one by one.
+# Smaller: a level that wanders is cut into steps; larger: many steps hide each other.
+TOGETHER_MARGIN: Final = 10.0
 # P of a level that may have begun in the last points. Larger: more flat histories have one;
 # smaller: a new level of two points, three spreads away, is not mentioned.
 CANDIDATE_P: Final = 0.2
 # Points of the shortest level, and of one with a step up and a step down beside it. Fewer: wild
 # points make steps.
 STEP_FEWEST: Final = 2
-STEP_FEWEST_INSIDE: Final = 3
+STEP_FEWEST_INSIDE: Final = 4
 # Times by which the differences of neighbours must change for the parts of a history to be analysed
 # one by one. Smaller: both parts of a quiet history lose power; larger: steps are found in what is
 # noise after the change.

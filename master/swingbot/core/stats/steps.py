@@ -18,6 +18,9 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from swingbot.core.stats.history import Array, robust_sd
+from swingbot.core.stats.rank_steps import heavy_tails, rank_p, sd_beside
+from swingbot.core.stats.segments import many_cuts
+from swingbot.core.stats.wander import misfit, not_wandering
 from swingbot.core.thresholds import (
     CANDIDATE_P,
     HISTORY_EFFICIENCY,
@@ -26,7 +29,9 @@ from swingbot.core.thresholds import (
     STEP_FEWEST,
     STEP_FEWEST_INSIDE,
     STEP_P,
+    STEP_RANK_P,
     STEP_TOGETHER_P,
+    TOGETHER_MARGIN,
 )
 
 Places = npt.NDArray[np.intp]
@@ -34,6 +39,7 @@ MOST_STEPS: Final = 50
 # Outliers are clipped at this many spreads from the median of the five points around them.
 _CUT: Final = 2.5
 MOST_ALIKE: Final = 0.9
+_RANKED: Final = 4  # points of a level that ranks can confirm
 _AHEAD: Final = 3
 # Points at the end that a candidate may have, and the spreads from both levels of a point between
 # two changes
@@ -90,11 +96,14 @@ def find_steps(values: Array) -> list[LevelStep]:
     There are no steps in fewer than two levels of `STEP_FEWEST` points.
     """
     quiet = _without_wild(values)
-    cuts = _split(quiet)
-    while (
-        wild := next((at for at in cuts if _is_wild(values, quiet, cuts, at)), None)
-    ) is not None:
-        cuts.remove(wild)
+    cuts = not_wandering(quiet, _better(quiet, _split(quiet)))
+    cuts = _without_excursions(values, cuts)
+    tails = heavy_tails(quiet, cuts, noise_about(quiet, cuts).sd)
+    while cuts:
+        doubts = [_doubt(values, quiet, cuts, n, tails) for n in range(len(cuts))]
+        if max(doubts) < 1.0:
+            break
+        del cuts[int(np.argmax(doubts))]
     noise = noise_about(quiet, cuts)
     edges = [0, *cuts, len(values)]
     return [_step(values, quiet, (edges[n], edges[n + 2]), at, noise) for n, at in enumerate(cuts)]
@@ -164,6 +173,14 @@ def _split(values: Array) -> list[int]:
     return cuts
 
 
+def _better(values: Array, found: list[int]) -> list[int]:
+    """Return `found`, or the steps of a search for all at once if they explain much more."""
+    cuts = _kept(values, many_cuts(values, STEP_FEWEST_INSIDE), STEP_TOGETHER_P)
+    if cuts == found or not cuts:
+        return found
+    return cuts if misfit(values, cuts)[0] + TOGETHER_MARGIN < misfit(values, found)[0] else found
+
+
 def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
     """Return the cuts that remain steps given the others, each moved to its best place.
 
@@ -189,20 +206,42 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
     return cuts
 
 
-def _is_wild(values: Array, quiet: Array, cuts: Sequence[int], at: int) -> bool:
-    """Whether wild points make a cut: most of the step is clipped points, or chance puts as many
-    in a row.
+def _without_excursions(values: Array, cuts: list[int]) -> list[int]:
+    """Leave out levels there and back of which fewer than `STEP_FEWEST_INSIDE` points are off."""
+    for n in range(len(cuts) - 1):
+        edges = [0, *cuts, len(values)]
+        before, inside, after = (values[edges[k] : edges[k + 1]] for k in range(n, n + 3))
+        if len(inside) >= 2 * STEP_FEWEST_INSIDE:
+            continue
+        levels = np.median(before), np.median(after)
+        sign = np.sign(np.median(inside) - levels[0])
+        away = np.sort(sign * (inside - sign * max(sign * level for level in levels)))[::-1]
+        if (away > away[:STEP_FEWEST_INSIDE].mean() / 2.0).sum() < STEP_FEWEST_INSIDE and sign == (
+            np.sign(np.median(inside) - levels[1])
+        ):
+            return _without_excursions(values, cuts[:n] + cuts[n + 2 :])
+    return cuts
+
+
+def _doubt(values: Array, quiet: Array, cuts: Sequence[int], n: int, tails: float) -> float:
+    """Return how far cut `n` is from a step: 1 or more is none.
+
+    Most of it may be clipped points, or no larger than the noise beside it; or chance puts as many
+    wild points in a row, or points in this order. `tails` is the spread over the robust one.
     """
     noise, edges = noise_about(quiet, cuts), [0, *cuts, len(values)]
-    n = edges.index(at, 1)
-    sides = [slice(edges[n - 1], at), slice(at, edges[n + 1])]
+    sides = [slice(edges[n], cuts[n]), slice(cuts[n], edges[n + 2])]
     kept = [quiet[side][np.abs(values[side] - quiet[side]) < _OFF * noise.sd] for side in sides]
     if min(map(len, kept)) < STEP_FEWEST:
-        return True
+        return math.inf
+    places = 3.0 * math.log(len(values))
+    noise = replace(noise, sd=sd_beside(quiet[sides[0]], quiet[sides[1]], tails * noise.sd))
     effect = float(kept[1].mean() - kept[0].mean())
-    p = _p_of_difference(effect, len(kept[0]), len(kept[1]), noise, len(values))
-    chance = _chance(values[sides[0]], values[sides[1]], noise.sd) * (edges[n + 1] - edges[n - 1])
-    return max(p * 3.0 * math.log(len(values)), chance) >= STEP_P
+    p = _p_of_difference(effect, len(kept[0]), len(kept[1]), noise, len(values)) * places
+    before, after = (values[side] for side in sides)
+    chance = _chance(before, after, noise.sd) * (edges[n + 2] - edges[n])
+    ranks = rank_p(before, after) * places if min(len(before), len(after)) >= _RANKED else 0.0
+    return max(p / STEP_P, chance / STEP_P, ranks / STEP_RANK_P)
 
 
 def _chance(before: Array, after: Array, sd: float) -> float:
