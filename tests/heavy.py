@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import secrets
 import subprocess
 import sys
 import tarfile
@@ -18,13 +19,20 @@ import httpx
 import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
+from swingbot.app.commands.context import read_jobs
 from swingbot.app.settings import Settings, load
+from swingbot.app.wiring import make_lab, sync_testboxes
+from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
+from swingbot.service.watch.trees import NewTree, add_tree
 from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests import scenario
+from tests.attack import copied_files
+from tests.attack.hostile_repository import git
 from tests.attack.target import Target
 from tests.fakes.mail import brain_environment
+from tests.fakes.people import a_person
 
 SAMPLES: Final = 300_000
 FILE_BYTES: Final = 48 << 20
@@ -98,6 +106,31 @@ def fill(conn: sa.Connection, settings: Settings) -> tuple[str, int, str]:
     return f"x{lab.boot}", attempt, f"c{lab.comparison}"
 
 
+def add_copied(engine: sa.Engine, settings: Settings) -> str:
+    """Add the tree of attack `copied_files`; return the token of a submitter."""
+    repo = settings.state / "copied"
+    repo.mkdir(parents=True)
+    git(repo, "init", "--quiet", "--bare")
+    git(repo, "fast-import", "--quiet", stdin=copied_files.history())
+    lab = make_lab(settings, engine)
+    sync_testboxes(lab)
+    tree = NewTree(
+        name=copied_files.TREE,
+        url=str(repo),
+        branch="main",
+        base="base",
+        job_files=read_jobs(["vm-page-fault.yaml"], settings.paths.jobs),
+        testboxes=["vm-icount"],
+        paths=[],
+        kconfig=settings.build.kconfig,
+        compiler=settings.build.compiler,
+    )
+    add_tree(lab, tree)
+    text = f"swingbot_{secrets.token_urlsafe(32)}"
+    a_person(engine, "Stranger", Role.SUBMITTER, text)
+    return text
+
+
 @contextmanager
 def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]:
     """A service to attack, until the block ends."""
@@ -105,13 +138,16 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:
         boot, attempt, table = fill(conn, settings)
+    submitter = add_copied(engine, settings)
     engine.dispose()
+    temporary = place / "tmp"
+    temporary.mkdir()
     settings.state.mkdir(parents=True, exist_ok=True)
     bearer = {"Authorization": f"Bearer {token(secret(settings.secret_file), attempt)}"}
     with (place / "web.log").open("wb") as log:
         web = subprocess.Popen(
             [sys.executable, "-m", "swingbot.app.cli", "web"],
-            env={**os.environ, **given},
+            env={**os.environ, **given, "TMPDIR": str(temporary)},
             stdout=log,
             stderr=log,
         )
@@ -120,6 +156,10 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
         pid=web.pid,
         boot=boot,
         table=table,
+        state=settings.state,
+        temporary=temporary,
+        submitter=submitter,
+        database=db_url,
         attempt=f"a{attempt}",
         worker=bearer,
     )

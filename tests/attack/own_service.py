@@ -17,7 +17,7 @@ from swingbot.core.model.dispatch import token
 from swingbot_db.engine import make_engine
 from tests.attack.target import Target
 from tests.fakes.people import a_person
-from tests.heavy import fill
+from tests.heavy import add_copied, fill
 
 
 def filled(target: Target) -> Target:
@@ -38,6 +38,7 @@ def filled(target: Target) -> Target:
         with engine.connect() as conn:
             boot, attempt, table = fill(conn, settings)
         a_person(engine, "Attack", Role.OPERATOR, text)
+        submitter = add_copied(engine, settings)
     finally:
         engine.dispose()
     bearer = token(secret(settings.secret_file), attempt)
@@ -47,6 +48,8 @@ def filled(target: Target) -> Target:
         boot=boot,
         table=table,
         token=text,
+        submitter=submitter,
+        database=database_url(settings),
         attempt=f"a{attempt}",
         worker={"Authorization": f"Bearer {bearer}"},
     )

@@ -44,7 +44,8 @@ class Target:
 
     `pid` is the process of the web service; None if it runs elsewhere (its memory is not judged).
     `boot` has many samples and a large file, `table` many rows. `state` is the state directory of a
-    service on this host. `token` is an operator's.
+    service on this host, `temporary` its directory of temporary files (None: the host's). `token`
+    is an operator's, `submitter` a submitter's, `database` the URL of its database.
     """
 
     host: str = "127.0.0.1"
@@ -55,7 +56,10 @@ class Target:
     boot: str = "x1"
     table: str = "c1"
     state: Path | None = None
+    temporary: Path | None = None
     token: str = ""
+    submitter: str = ""
+    database: str = ""
     attempt: str = ""
     worker: Mapping[str, str] | None = None
 

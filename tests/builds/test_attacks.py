@@ -31,7 +31,6 @@ HERE = {
     "build_shared_cache",
     "build_trusted_disk",
     "chosen_maintainers",
-    "copied_files",
     "guest_results",
     "repository_config",
     "sparse_console",
@@ -39,6 +38,7 @@ HERE = {
 }
 ELSEWHERE = {
     "bad_heads": "tests/db/test_attacks_on_web.py",
+    "copied_files": "tests/db/test_attacks_on_web.py",
     "foreign_hosts": "tests/db/test_attacks_on_web.py",
     "half_open_heads": "tests/db/test_attacks_on_web.py",
     "page_flood": "tests/db/test_attacks_on_web.py",

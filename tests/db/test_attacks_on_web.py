@@ -11,6 +11,7 @@ from swingbot.core.access.tokens import digest
 from swingbot_db.engine import make_engine
 from tests.attack import (
     bad_heads,
+    copied_files,
     foreign_hosts,
     half_open_heads,
     large_files,
@@ -86,3 +87,7 @@ def test_the_service_answers_for_no_host_of_somebody_else(target: Target) -> Non
 
 def test_bad_heads_are_refused(target: Target) -> None:
     judge(lambda: bad_heads.run(target))
+
+
+def test_a_submitter_s_patch_of_copies_costs_little_and_its_kit_once(target: Target) -> None:
+    judge(lambda: copied_files.run(target))
