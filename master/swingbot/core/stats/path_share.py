@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
+from swingbot.core.stats.moments import median
 from swingbot.core.thresholds import FAR_RUN_SDS, FAR_RUNS_TOGETHER
 
 Floats = npt.NDArray[np.float64]
@@ -47,9 +48,10 @@ def far_runs(
     and that of its own kernel), and than `least`, both on the scale of the values. In a boot most
     of whose runs are off, the usual runs are those near the level of an end.
     """
-    apart, common = [_distances(v) for v in boots], run_spread(boots)
     if not any(len(v) >= _FEWEST for v in boots):
         return None
+    apart = [_distances(v) for v in boots]
+    common = _sd(np.concatenate(apart))
     reach = np.zeros(len(boots))
     for own in np.unique(kernel):
         mine = [apart[i] for i in np.flatnonzero(kernel == own) if len(apart[i])]
@@ -84,7 +86,7 @@ def _distances(values: Floats) -> Floats:
     """Distances from the median, without the one that is 0, or one of two that are equal."""
     if len(values) < _FEWEST:
         return np.zeros(0)
-    return np.sort(np.abs(values - np.median(values)))[1:]
+    return np.sort(np.abs(values - median(np.sort(values))))[1:]
 
 
 def _sd(distances: Floats) -> float:
@@ -94,7 +96,7 @@ def _sd(distances: Floats) -> float:
 
 def _middle(values: Floats, levels: list[float], reach: float) -> float:
     """The level of the usual runs of a boot."""
-    own = float(np.median(values))
+    own = median(np.sort(values))
     nearest = min(levels, key=lambda level: abs(own - level))
     if abs(own - nearest) <= reach or len(values) < _FEWEST:
         return own

@@ -69,7 +69,7 @@ def on_testbox(ev: Evidence, post: Posterior, testbox: int, prior_effect: float)
     upto = np.cumsum(post.commit)[at]
     weight = np.append(np.diff(upto), post.none)
     rows = np.searchsorted(at, ev.boot_positions)
-    value = np.array([np.mean([ev.effect(v) for v in b.values]) for b in ev.boots])
+    value = ev.means
     testboxes = np.array([b.testbox for b in ev.boots])
     before, total = _running(rows, testboxes, np.ones(len(value)), len(at))
     sum_before, sums = _running(rows, testboxes, value, len(at))

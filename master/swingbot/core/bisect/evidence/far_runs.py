@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
+from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.stats import path_share
 from swingbot.core.stats.path_share import FarRuns
 
@@ -15,13 +15,9 @@ def far_runs(ev: Evidence, least: float) -> FarRuns | None:
     None if there are none.
     """
     at = np.array(ev.boot_positions, np.intp)
-    return path_share.far_runs(_runs(ev), at, (int(at.min()), int(at.max())), least)
+    return path_share.far_runs(ev.effects, at, (int(at.min()), int(at.max())), least)
 
 
 def run_spread(ev: Evidence) -> float:
     """The sd of runs within boots on the effect scale; 0 if no boot has three runs."""
-    return path_share.run_spread(_runs(ev))
-
-
-def _runs(ev: Evidence) -> list[Floats]:
-    return [np.array([ev.effect(v) for v in b.values]) for b in ev.boots]
+    return path_share.run_spread(ev.effects)

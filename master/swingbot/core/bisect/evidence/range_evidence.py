@@ -90,6 +90,16 @@ class Evidence:
         return tuple(self.where(b) for b in self.boots)
 
     @cached_property
+    def effects(self) -> tuple[Floats, ...]:
+        """The runs of each of `boots` on the effect scale."""
+        return tuple(np.array([self.effect(v) for v in b.values]) for b in self.boots)
+
+    @cached_property
+    def means(self) -> Floats:
+        """The mean of each of `boots` on the effect scale."""
+        return np.array([float(runs.sum()) / len(runs) for runs in self.effects])
+
+    @cached_property
     def _by_position(self) -> Mapping[int, Sequence[Observation]]:
         boots: dict[int, list[Observation]] = {}
         for at, boot in zip(self.boot_positions, self.boots, strict=True):

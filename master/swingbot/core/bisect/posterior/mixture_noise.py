@@ -6,7 +6,6 @@ Used by `mixture`. Formulas: docs/statistics.md, "The posterior of a bisection".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
@@ -28,9 +27,9 @@ from swingbot.core.bisect.thresholds import (
     UNEQUAL_SPREADS,
     Policy,
 )
-from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
+from swingbot.core.stats.moments import median
 from swingbot.core.thresholds import SPREAD_FLOOR
 
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of its estimate
@@ -93,7 +92,7 @@ def boot_columns(ev: Evidence, noise: NoisePrior) -> BootColumns:
     at = sorted({position for position, _ in nodes})
     where = {position: i for i, position in enumerate(at)}
     node = np.array([index[key] for key in images], dtype=np.intp)
-    x = np.array([_level(ev, b) for b in boots])
+    x = np.array([_level(runs) for runs in ev.effects])
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
     modes = _modes(x, node, noise)
@@ -119,23 +118,15 @@ def _modes(x: Floats, node: Indices, noise: NoisePrior) -> BootModes | None:
     return boot_modes(np.split(x, np.flatnonzero(np.diff(node)) + 1))
 
 
-def _level(ev: Evidence, boot: Observation) -> float:
+def _level(runs: Floats) -> float:
     """The level of a boot: the mean of its runs, without outliers if it has three or more."""
-    values = sorted(map(ev.effect, boot.values))
+    values = sorted(runs.tolist())
     if len(values) >= 3:
-        middle = _middle(values)
-        reach = 4.0 * 1.4826 * _middle(sorted(abs(v - middle) for v in values))
+        middle = median(values)
+        reach = 4.0 * 1.4826 * median(sorted(abs(v - middle) for v in values))
         if reach > 0:
             values = [v for v in values if abs(v - middle) <= reach]
     return math.fsum(values) / len(values)
-
-
-def _middle(ascending: Sequence[float]) -> float:
-    """The median. numpy's takes longer than all else that is done with a boot."""
-    half = len(ascending) // 2
-    if len(ascending) % 2:
-        return ascending[half]
-    return (ascending[half - 1] + ascending[half]) / 2.0
 
 
 def _known_spread(
@@ -148,7 +139,7 @@ def _known_spread(
     counts = np.bincount(node)
     # nodes ascend
     images = np.split(x, np.cumsum(counts)[:-1])
-    middle = np.array([_middle(np.sort(image).tolist()) for image in images])
+    middle = np.array([median(np.sort(image)) for image in images])
     replicated = counts[node] > 1
     off = np.abs(x - middle[node])[replicated]
     df = float((counts - 1).clip(0).sum())

@@ -19,7 +19,6 @@ from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, Policy
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _CHUNK: Final = 30_000  # numbers that are worked on at once: they fit into the cache
-_BLOCK: Final = 100  # levels that are summed into coarse cells at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +31,7 @@ class Coupling:
     levels: Floats
     share: Floats  # level -> shares of its two coarse neighbours
     kernel: Floats  # coarse x coarse density
-    # slices of the levels, the slices of coarse cells in which they have shares, and
-    # (level, power, cell) -> these shares times that power of the level
-    blocks: list[tuple[slice, slice, Floats]]
+    powers: Floats  # `share`, then it times the level, then times its square, side by side
 
     @property
     def step(self) -> float:
@@ -57,12 +54,6 @@ class Coupling:
         rows = in_cells.reshape(-1, in_cells.shape[-1])
         return np.asarray(rows @ self.kernel).reshape(in_cells.shape)
 
-    def in_cells(self, likelihoods: Floats, out: Floats) -> None:
-        """Add (row, level) to `out`, (power of the level, row, coarse cell)."""
-        for levels, cells, powers in self.blocks:
-            added = likelihoods[:, levels] @ powers.reshape(len(powers), -1)
-            out[:, :, cells] += np.moveaxis(added.reshape(len(added), 3, -1), 1, 0)
-
 
 def coupling(levels: Floats, policy: Policy) -> Coupling:
     """`levels`: equally spaced, effect scale."""
@@ -77,13 +68,13 @@ def coupling(levels: Floats, policy: Policy) -> Coupling:
     share[rows, lower], share[rows, lower + 1] = 1.0 - (cell - lower), cell - lower
     # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
-    whole = Coupling(levels, share, toeplitz(effect_density(coarse - coarse[0], policy, blur)), [])
-    powers = (levels - whole.middle)[:, None] ** np.arange(3)
-    for first in range(0, len(levels), _BLOCK):
-        block = slice(first, min(first + _BLOCK, len(levels)))
-        near = slice(int(lower[block.start]), int(lower[block.stop - 1]) + 2)
-        whole.blocks.append((block, near, powers[block, :, None] * share[block, None, near]))
-    return whole
+    off = levels - float(levels[0] + levels[-1]) / 2.0
+    return Coupling(
+        levels,
+        share,
+        toeplitz(effect_density(coarse - coarse[0], policy, blur)),
+        np.hstack([share * (off**power)[:, None] for power in range(3)]),
+    )
 
 
 def effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats:
@@ -100,7 +91,7 @@ class Sides:
     """The boots before and after each gap between measured positions, under each theta.
 
     The likelihoods are relative to the largest over levels, exp(`left_top`) and exp(`right_top`),
-    and summed into coarse cells: (power of the level, theta, gap, cell). `whole` is
+    and summed into coarse cells: (theta, gap, power of the level, cell). `whole` is
     (theta, level) -> ln likelihood of all boots.
     """
 
@@ -115,7 +106,7 @@ def sides_of(points: Floats, coupled: Coupling) -> Sides:
     """`points`: (theta, measured position, level) -> ln likelihood of the boots there."""
     thetas, many, levels = points.shape
     gaps, cells = many - 1, coupled.share.shape[1]
-    in_cells = np.zeros((2, 3, thetas, gaps, cells))
+    in_cells = np.empty((2, thetas, gaps, 3, cells))
     tops = np.empty((2, thetas, gaps))
     whole = np.empty((thetas, levels))
     chunk = max(1, _CHUNK // (gaps * levels))
@@ -129,9 +120,9 @@ def sides_of(points: Floats, coupled: Coupling) -> Sides:
             before = before + point[:, gap + 1]
         whole[some] = before
         np.subtract(before[:, None], left, out=right)
-        for side, top, out in zip((left, right), tops[:, some], in_cells[:, :, some], strict=True):
+        for side, top, out in zip((left, right), tops[:, some], in_cells[:, some], strict=True):
             side.max(axis=2, out=top)
             side -= top[:, :, None]
             rows = exp_below(side.reshape(-1, levels))
-            coupled.in_cells(rows, out.reshape(3, len(rows), cells))
+            np.matmul(rows, coupled.powers, out=out.reshape(len(rows), -1))
     return Sides(in_cells[0], in_cells[1], tops[0], tops[1], whole)

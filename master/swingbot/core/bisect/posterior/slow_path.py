@@ -94,7 +94,6 @@ def _of_runs(far: FarRuns | None) -> list[Path]:
 
 def _of_boots(post: Posterior, ev: Evidence) -> list[Path]:
     """Boots of the second mode, or wild ones, by the model of levels."""
-    levels = np.array([np.mean([ev.effect(v) for v in b.values]) for b in ev.boots])
     if any(post.mode):
         taken = np.array(post.mode) != 0.0
         return [
@@ -102,8 +101,8 @@ def _of_boots(post: Posterior, ev: Evidence) -> list[Path]:
                 "boot", taken.astype(np.intp), np.ones(len(taken), np.intp), max(post.mode, key=abs)
             )
         ]
-    off = levels - post.low
-    odd = np.array(post.wild) > WILD_P if post.wild else np.zeros(len(levels), bool)
+    off = ev.means - post.low
+    odd = np.array(post.wild) > WILD_P if post.wild else np.zeros(len(off), bool)
     return [
         Path(
             "boot",
