@@ -74,7 +74,7 @@ class Testbox:
             "idle_release": "6.1.0-*",
             **ssh,
         }
-        testbox = {
+        testbox: dict[str, Any] = {
             "name": "played",
             "tbox_group": "g",
             "driver": "ssh",
@@ -83,8 +83,8 @@ class Testbox:
             "memory_mb": 64,
             "ssh": how,
         }
-        (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(testbox))
-        self.folder = folder
+        self.folder, self._file = folder, testbox
+        self.describe()
         site = Site(
             cache=folder / "cache",
             workers=folder / "workers",
@@ -93,6 +93,12 @@ class Testbox:
             make_jobs=1,
         )
         self.lab = Lab(site=site, testbox="played", image=folder / "image", out=folder / "out")
+
+    def describe(self, **ssh: Any) -> None:
+        """Write its file again, with these keys of `ssh`."""
+        self._file["ssh"] |= ssh
+        path = self.folder / "workers" / "testboxes" / "played.yaml"
+        path.write_text(json.dumps(self._file))
 
     def boot(self, fence: Fence = NO_FENCE) -> dict[str, Any]:
         return self.lab.boot([a_job("prints", word="7")], k=0, fence=fence)

@@ -38,9 +38,12 @@ Options = tuple[
 class Console:
     """Source of the machine's console: a command that prints it continuously,
     or a serial device of the controller.
+
+    `end` ends a session that the command has left, or an earlier one that is still active.
     """
 
     command: Words = ()
+    end: Words = ()
     device: AbsolutePath = ""
     baud: Annotated[int, at_least(50)] = 115200
 
@@ -158,6 +161,10 @@ def _check(driver: SshDriver, table: LocatedValue) -> None:
             "console must be none, or have one of command (words that print the console) and"
             " device (a serial line of this host)",
             "console",
+        )
+    if console is not None and console.end and not console.command:
+        refuse(
+            table, "console.end ends the session of console.command, which is missing", "console"
         )
     if driver.results == "console" and console is None:
         refuse(

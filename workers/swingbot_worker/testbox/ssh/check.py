@@ -17,7 +17,14 @@ from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.ssh import console_rate, enter, idle_system, power_switch, preflight
+from swingbot_worker.testbox.ssh import (
+    bmc,
+    console_rate,
+    enter,
+    idle_system,
+    power_switch,
+    preflight,
+)
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 
@@ -230,9 +237,16 @@ def _console(testbox: Testbox, driver: SshDriver, link: Link) -> Iterator[Tuning
             what=what,
             ok=seen is not None,
             found=seen_text,
-            do=""
-            if seen is not None
-            else preflight.dead_console(testbox.name, raw.with_suffix(".err")),
+            do="" if seen is not None else _dead_console(testbox.name, raw),
         )
     if seen is not None and driver.results == "console":
         yield from console_rate.findings(testbox, link, speed)
+
+
+def _dead_console(name: str, raw: Path) -> str:
+    if said := bmc.busy(raw.read_text(errors="replace")):
+        return (
+            f"the console of testbox {name} is held by another session ({said}): wait until its"
+            " order is over, or end that session"
+        )
+    return preflight.dead_console(name, raw.with_suffix(".err"))

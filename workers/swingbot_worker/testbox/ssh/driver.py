@@ -19,7 +19,8 @@ from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import payload
 from swingbot_worker.testbox.driver import Boot, Fact, Job, Payload, Request
-from swingbot_worker.testbox.ssh import check, power_switch
+from swingbot_worker.testbox.fence import Fence
+from swingbot_worker.testbox.ssh import bmc, check, power_switch
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 from swingbot_worker.testbox.ssh.session import Session
@@ -49,7 +50,7 @@ class Ssh:
         with (
             request.lease(),
             tempfile.TemporaryDirectory(prefix="swingbot-ssh-") as work,
-            self._console(Path(work, "console")) as raw,
+            self._console(Path(work, "console"), request.fence) as raw,
         ):
             session = Session(
                 testbox=self.testbox, driver=self.how, link=link, request=request, raw=raw
@@ -64,20 +65,27 @@ class Ssh:
         return check.check(self.testbox, self.how)
 
     @contextlib.contextmanager
-    def _console(self, raw: Path) -> Iterator[Path]:
-        """Yield a file to which the console's output is appended."""
+    def _console(self, raw: Path, fence: Fence) -> Iterator[Path]:
+        """Yield a file to which the console's output is appended, and leave no session behind."""
         raw.touch()
-        with (
-            beside(power_switch.console_argv(self.how.console), raw)
-            if self.how.console
-            else contextlib.nullcontext()
-        ):
+        if self.how.console is None:
             yield raw
+            return
+        try:
+            with beside(power_switch.console_argv(self.how.console), raw):
+                yield raw
+        finally:
+            if self.how.console.end:
+                with contextlib.suppress(InfraError):  # the session is another controller's
+                    fence.hold(bmc.END_SECONDS)
+                    bmc.end(self.how.console)
 
     def _ended(self, request: Request, session: Session, progress: TestboxProgress) -> Boot:
         verdict = session.verdict
         if session.trouble:
             raise InfraError(session.trouble)
+        if session.bmc_busy is not None:
+            raise session.bmc_busy
         if verdict is None or (progress.state is State.LOST and verdict.status not in _EVIDENT):
             raise InfraError(
                 f"Testbox {self.testbox.name} is lost: {session.why_lost} The order has no verdict "

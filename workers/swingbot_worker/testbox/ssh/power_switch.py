@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from swingbot_jobs.testbox.ssh import Console, Power
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.console import last_line
 from swingbot_worker.testbox.fence import NO_FENCE, Fence, environment
+from swingbot_worker.testbox.ssh import bmc
 
 # Timeout of a power command. PDUs and BMCs are slow; one that exceeds this counts as failed.
 SWITCH_SECONDS = 120.0
@@ -54,8 +55,7 @@ def cycle(power: Power, fence: Fence = NO_FENCE, pause: float | None = None) -> 
 
 
 def _command(argv: Sequence[str], what: str, fence: Fence) -> None:
-    fence.hold(SWITCH_SECONDS)
-    _run(argv, what, os.environ | environment(fence))
+    _run(argv, what, fence)
 
 
 def console_argv(console: Console) -> Sequence[str]:
@@ -71,8 +71,19 @@ def console_argv(console: Console) -> Sequence[str]:
     return ["sh", "-c", restart, "sh", "sh", "-c", read_device, console.device, str(console.baud)]
 
 
-def _run(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None) -> str:
-    done = process.output(list(argv), timeout=SWITCH_SECONDS, env=env)
+def _run(argv: Sequence[str], what: str, fence: Fence | None = None) -> str:
+    """Run a command, again while its BMC is busy; under the lease if there is a `fence`."""
+    give_up = time.monotonic() + bmc.BUSY_SECONDS
+    while True:
+        if fence is not None:
+            fence.hold(SWITCH_SECONDS)
+        env = None if fence is None else os.environ | environment(fence)
+        done = process.output(list(argv), timeout=SWITCH_SECONDS, env=env)
+        if done.rc == 0 or done.timed_out or not (said := bmc.busy(done.text)):
+            break
+        if time.monotonic() > give_up:
+            raise bmc.power_busy(argv[0], what, said)
+        time.sleep(bmc.RETRY_SECONDS)
     if done.timed_out or done.rc != 0:
         how = "timed out" if done.timed_out else f"failed with status {done.rc}"
         last = last_line(done.text) or "it printed nothing"

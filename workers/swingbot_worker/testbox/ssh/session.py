@@ -12,12 +12,13 @@ from pathlib import Path
 from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.definition import Testbox
-from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.ssh import Console, SshDriver
 from swingbot_worker import InfraError, limits, rootfs
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import Fact, Request
 from swingbot_worker.testbox.limits import silent
 from swingbot_worker.testbox.ssh import (
+    bmc,
     boot_verdict,
     console_log,
     enter,
@@ -74,6 +75,8 @@ class Session:
     home: idle_system.IdleSystemReport | None = None  # the idle system before the boot, or after it
     cycled: int = 0  # number of power cycles that the switch reported as completed
     facts: dict[str, Fact] = field(default_factory=dict)
+    bmc_busy: bmc.BmcBusy | None = None  # it did not cycle the power, and the testbox is lost
+    _console: bmc.ConsoleSession = field(init=False)
     _leaving: bool = False  # the command to leave the idle system was sent
     _from: int = 0  # offset in `raw` of the output of this boot
     _changed: float = 0.0
@@ -81,6 +84,9 @@ class Session:
     _last: Exception | None = None  # why the last SSH attempt failed
 
     def __post_init__(self) -> None:
+        self._console = bmc.ConsoleSession(
+            self.driver.console or Console(), self.raw, self.request.fence
+        )
         self.token = f"{self.request.order}-{self.request.attempt}-{secrets.token_hex(4)}"
 
     @property
@@ -272,15 +278,24 @@ class Session:
         """
         if self.driver.console is None:
             return
-        before = self._changed_size()
+        before, began = self._changed_size(), time.monotonic()
         self.link.run(enter.marker(self.token))
-        give_up = time.monotonic() + MARKER_SECONDS
+        give_up, printed = began + MARKER_SECONDS, time.monotonic()
         while f"marker {self.token}" not in self._text(before):
+            if self._console.retry():
+                give_up = min(began + bmc.BUSY_SECONDS, time.monotonic() + MARKER_SECONDS)
+            if self._console.said and time.monotonic() - printed > KNOCK_SECONDS:
+                self.link.run(enter.marker(self.token))  # the last one was printed to nobody
+                printed = time.monotonic()
             if time.monotonic() > give_up:
-                raise InfraError(
-                    preflight.dead_console(self.testbox.name, self.raw.with_suffix(".err"))
-                )
+                raise self._dead_console()
             time.sleep(LOOK_SECONDS)
+
+    def _dead_console(self) -> InfraError:
+        name, console = self.testbox.name, self.driver.console
+        if console is not None and self._console.said:
+            return bmc.BmcBusy(bmc.stays_busy(name, console, self._console.said))
+        return InfraError(preflight.dead_console(name, self.raw.with_suffix(".err")))
 
     # --- in the kernel under test
 
@@ -309,6 +324,9 @@ class Session:
                 return Event.DEADLINE
             quiet = QUIET_SECONDS if report.up else self.request.limits.quiet_boot
             if self.driver.console is not None and now - self._changed > quiet:
+                if self._console.retry():  # nobody listened to the kernel
+                    self._changed = now
+                    continue
                 if not report.began:
                     self._still_there()
                 usual = guest.BEAT_SECONDS if report.up else self.request.limits.usual_boot
@@ -404,6 +422,7 @@ class Session:
             power_switch.cycle(self.driver.power, self.request.fence)
         except InfraError as error:
             self._last = error
+            self.bmc_busy = error if isinstance(error, bmc.BmcBusy) else None
             return Event.NO_POWER
         self.cycled += 1
         return Event.CYCLED
