@@ -15,7 +15,7 @@ from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.adapters.mail_reader import TOGETHER, mail_reader, read_patches, spooled
 from swingbot.adapters.maildir import DeliveredMails, MaildirArchive, deliver, letters
 from swingbot.core.patchset.model import SeriesError
-from swingbot.core.patchset.read import read_file
+from swingbot.core.patchset.read import one_file, read_file
 from swingbot.core.patchset.touched import touched_files
 from swingbot.service.ports.results import Unreadable
 from tests.patch_series import a_diff, a_mail
@@ -29,13 +29,13 @@ def test_the_child_returns_what_the_reader_reads() -> None:
     for shape in (series, fix_of_a_series, one_more):
         thread = Thread(random.Random(7))
         shape(thread)
-        assert read_patches("x", thread.data()) == read_file("x", thread.data())
+        assert read_patches([one_file("x", thread.data())]) == read_file("x", thread.data())
     for data in (odd, LONG):
-        assert read_patches("x", data) == read_file("x", data)
-    (patch,) = read_patches("x", a_mail("x", a_diff("mm/é.c"))).patches
+        assert read_patches([one_file("x", data)]) == read_file("x", data)
+    (patch,) = read_patches([one_file("x", a_mail("x", a_diff("mm/é.c")))]).patches
     assert patch.touched == tuple(touched_files(patch.diff))
     part = a_mail("[PATCH 1/2] x", a_diff())
-    assert read_patches("x", part, stack=True) == read_file("x", part, stack=True)
+    assert read_patches([one_file("x", part)], stack=True) == read_file("x", part, stack=True)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", a_mail("[PATCH 1/2] x", a_diff())])
@@ -43,7 +43,7 @@ def test_the_child_refuses_what_the_reader_refuses(data: bytes) -> None:
     with pytest.raises(SeriesError) as refused:
         read_file("x", data)
     with pytest.raises(SeriesError) as refused_there:
-        read_patches("x", data)
+        read_patches([one_file("x", data)])
     assert str(refused.value) == str(refused_there.value)
 
 
@@ -57,7 +57,7 @@ def test_patches_beyond_a_limit_are_refused_with_it(
     monkeypatch.setattr(limits, "MAIL_READER_BYTES", memory_bytes)
     monkeypatch.setattr(limits, "MAIL_READER_SECONDS", seconds)
     with pytest.raises(SeriesError, match=f"^x: reading them {why}"):
-        read_patches("x", LONG)
+        read_patches([one_file("x", LONG)])
 
 
 def test_a_mail_beyond_a_limit_is_shown_with_the_reason(
@@ -149,4 +149,13 @@ def test_an_answer_that_is_too_long_is_not_taken() -> None:
         spooled([mail]) as file,
         pytest.raises(Unreadable, match="was read from them"),
     ):
-        reader.ask({"read": "series", "name": "x", "stack": False}, file)
+        reader.ask(
+            {
+                "read": "series",
+                "sources": [
+                    {"name": "x", "files": [["x", len(mail)]], "ordered": False, "ignored": []}
+                ],
+                "stack": False,
+            },
+            file,
+        )

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
 from swingbot.app.documents import PLURALS
+from swingbot.app.remote import connection
 from swingbot.core.access.roles import Role
 from swingbot.core.model.document_version import HEADER, VERSION
 from tests.database import fresh
@@ -30,6 +31,8 @@ VERBS: Final = (
     "list bisections --filter status=running --limit 1",
     "list bisections --filter colour=green",
     "list trees --limit 0",
+    "list orders --json --limit 10000",
+    "list orders --json --limit 3",
     "show c{comparison}",
     "show c{comparison} --counters",
     "show c{comparison} --json",
@@ -230,3 +233,12 @@ def test_a_service_that_is_away_is_said_to_be(tmp_path: Path) -> None:
 def test_what_is_no_url_is_refused(url: str, tmp_path: Path) -> None:
     said = run(f"login {url} --anonymous", {"XDG_CONFIG_HOME": str(tmp_path)})
     assert said.exit_code == 2 and "is not the URL of a service" in said.output
+
+
+def test_a_list_comes_whole_however_many_pieces_it_has(
+    web: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PIECE", 2)
+    away = elsewhere(web, tmp_path)
+    for words in ("list orders", "list orders --limit 5", "list metrics --limit 10000"):
+        assert run(words, away).output == run(words, here(web)).output

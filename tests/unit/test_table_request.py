@@ -19,6 +19,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.table.cancel import cancel_table
 from swingbot.service.table.extend import ExtensionRequest, extend
 from swingbot.service.table.kernels import at
+from swingbot.service.table.plan_text import plan_lines
 from swingbot.service.table.request import TableRequest
 from tests.fakes.memory_lab import MemoryLab
 from tests.patch_series import Change, git, mailbox, make_repo
@@ -199,21 +200,22 @@ def test_a_plan_names_settings_of_all_rows_drained_testboxes_and_mails_left_out(
         "box is drained (new fans): its boots wait for `swingbot testbox resume`",
     ]
     assert list(plan.notes) == notes == plan.to_json()["notes"]
-    assert set(notes) < set(table.plan_lines(plan))
+    assert set(notes) < set(plan_lines(plan))
 
 
 # -- who asks
 
 
 @pytest.mark.parametrize("role", [Role.SUBMITTER, Role.OPERATOR])
-def test_over_the_web_patches_are_not_trusted_and_options_of_operators_do_nothing(
-    world: World, role: Role
-) -> None:
+def test_over_the_web_patches_are_not_trusted_and_rows_are_few(world: World, role: Role) -> None:
     ada = Person(who="Ada", role=role, token=1)
     axes = [Axis(name="fragment", values=(("a", ""), ("b", "")))]
     asked = comparing("base", "tip", vouched=True, axes=axes, overrides={"runs": "9"})
     assert len(plan_table(world.lab, asked).arms) == 4
-    assert len(plan_table(world.lab, replace(asked, asked_by=ada)).arms) == 2
+    assert len(plan_table(world.lab, replace(asked, asked_by=ada)).arms) == 4
+    many = [Axis(name="layout", values=tuple((f"l{n}", str(n)) for n in range(30)))]
+    with pytest.raises(RequestError, match="60 rows; at most 50"):
+        plan_table(world.lab, replace(asked, axes=many, asked_by=ada))
     other = [Change(files={"x": b"x\n"}, message="other")]
     foreign = make_repo(world.repo.parent / "other.git", other)[0]
     with pytest.raises(RequestError, match="only fetched commits|is not in branch main"):
@@ -226,7 +228,7 @@ def test_over_the_web_patches_are_not_trusted_and_options_of_operators_do_nothin
 def plan_of_file(world: World, path: Path) -> None:
     options = read_file(path)
     try:
-        plan_table(world.lab, table.request_of(options, (), "asked", jobs="jobs"))
+        plan_table(world.lab, table.request_of(options, (), "asked"))
     except RequestError as error:
         raise options.located(error) from None
 

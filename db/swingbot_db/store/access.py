@@ -131,6 +131,10 @@ class Access(Rows):
         assert row is not None
         return QuotaUsage(open_requests=row.open, testbox_seconds=float(row.seconds))
 
+    def askers(self, comparison: int) -> list[str]:
+        query = "SELECT who FROM asked WHERE comparison = :comparison ORDER BY who"
+        return [row.who for row in self.select(query, comparison=comparison)]
+
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         self.execute(
             "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:comparison, :who,"

@@ -14,17 +14,28 @@ from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
 from swingbot.core.patchset.mailbox import RawMail, raw_mail, take_headers
 from swingbot.core.patchset.mime import decode, header_text, texts
-from swingbot.core.patchset.model import SeriesError, SeriesPatch
-from swingbot.core.patchset.read import read_file
+from swingbot.core.patchset.model import PatchFile, PatchSource, SeriesError, SeriesPatch
+from swingbot.core.patchset.read import read_series
 from swingbot.core.patchset.touched import touched_files
 
 _SHOWN: Final = ("subject", "from", "to", "cc", "date", "message-id", "in-reply-to")
 
 
 def _series(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
-    """Read the patches of a file."""
+    """Read the patches of `sources`, whose files follow each other with these sizes."""
+    sources = [
+        PatchSource(
+            name=source["name"],
+            files=tuple(
+                PatchFile(name=name, data=file.read(size)) for name, size in source["files"]
+            ),
+            ordered=source["ordered"],
+            ignored=tuple(source["ignored"]),
+        )
+        for source in document["sources"]
+    ]
     try:
-        series = read_file(document["name"], file.read(), stack=document["stack"])
+        series = read_series(sources, stack=document["stack"])
     except SeriesError as error:
         return {"wrong": str(error)}
     return {**asdict(series), "patches": list(map(_patch, series.patches))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import islice
@@ -12,7 +12,13 @@ from typing import IO, Any, Final
 from swingbot.adapters import limits
 from swingbot.adapters.limited_reader import ReaderProcess
 from swingbot.core.limits import SERIES_BYTES
-from swingbot.core.patchset.model import OmittedMail, PatchSeries, SeriesError, SeriesPatch
+from swingbot.core.patchset.model import (
+    OmittedMail,
+    PatchSeries,
+    PatchSource,
+    SeriesError,
+    SeriesPatch,
+)
 from swingbot.core.patchset.touched import TouchedFile
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs import codec
@@ -35,14 +41,17 @@ def mail_reader(answer_bytes: int = 3 * SERIES_BYTES) -> closing[ReaderProcess]:
     )
 
 
-def read_patches(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
-    """Return the series in one file, as `core.patchset.read.read_file`. Raises SeriesError, also if
-    reading it exceeds a limit.
+def read_patches(sources: Sequence[PatchSource], *, stack: bool = False) -> PatchSeries:
+    """Return the series in `sources`, as `core.patchset.read.read_series`. Raises SeriesError, also
+    if reading it exceeds a limit.
     """
+    question = {"read": "series", "sources": [_sizes(one) for one in sources], "stack": stack}
+    data = b"".join(file.data for source in sources for file in source.files)
     try:
-        answer = _asked({"read": "series", "name": name, "stack": stack}, data)
+        answer = _asked(question, data)
     except Unreadable as error:
-        raise SeriesError(f"{name}: {error}") from None
+        names = ", ".join(source.name for source in sources[:3])
+        raise SeriesError(f"{names}: {error}") from None
     if "wrong" in answer:
         raise SeriesError(answer["wrong"])
     return PatchSeries(
@@ -88,6 +97,15 @@ def read_mail(data: bytes) -> tuple[Head, str]:
     """Return the headers of a mail and its first text. Raises Unreadable."""
     answer = _asked({"read": "mail"}, data)
     return answer["head"], answer["text"]
+
+
+def _sizes(source: PatchSource) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "files": [(file.name, len(file.data)) for file in source.files],
+        "ordered": source.ordered,
+        "ignored": source.ignored,
+    }
 
 
 def _asked(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:

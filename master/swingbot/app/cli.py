@@ -20,8 +20,8 @@ _SERVICE: Final = "Run the service (operators)"
 _LAB: Final = "Maintain the lab (operators)"
 
 COMMANDS: Final = {
-    "compare": Place("table:compare", "Compare kernels in one table", _DEVELOPER),
-    "experiment": Place("table:experiment", "Measure kernels in one table", _DEVELOPER),
+    "compare": Place("table:compare", "Compare kernels in one table", _DEVELOPER, ()),
+    "experiment": Place("table:experiment", "Measure kernels in one table", _DEVELOPER, ()),
     "extend": Place("table:extend", "Add boots or rows to a table", _DEVELOPER),
     "bisect": Place(
         "bisect:bisect",
@@ -32,7 +32,9 @@ COMMANDS: Final = {
     "wait": Place(
         "requests:wait", "Wait until a measurement, or everything, has finished", _DEVELOPER, ()
     ),
-    "cancel": Place("requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER),
+    "cancel": Place(
+        "requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER, ()
+    ),
     "login": Place(
         "login:login", "Log in to a service elsewhere, for all other commands", _DEVELOPER, ()
     ),

@@ -15,7 +15,7 @@ from swingbot.core.access import quota
 from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
-from swingbot.core.patchset.model import PatchSeries
+from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.service.access import note_request
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.table.plan import Requested, TablePlan, prepared
@@ -78,8 +78,8 @@ class DatabaseSubmitter:
                 )
         return [JobFile(name=name, text=read_job(shipped[name], [self._jobs])) for name in names]
 
-    def series(self, name: str, data: bytes, *, stack: bool) -> PatchSeries:
-        return read_patches(name, data, stack=stack)
+    def series(self, sources: Sequence[PatchSource], *, stack: bool) -> PatchSeries:
+        return read_patches(sources, stack=stack)
 
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]:
         with self._begin("quota") as tx:

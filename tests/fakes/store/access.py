@@ -94,6 +94,9 @@ class Access(Noun):
             testbox_seconds=sum(row.testbox_seconds for _, row in rows if row.at > since),
         )
 
+    def askers(self, comparison: int) -> list[str]:
+        return sorted(who for number, who in self.db.asked if number == comparison)
+
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())
         self.db.asked.setdefault((comparison, person.who), row)

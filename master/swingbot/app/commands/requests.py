@@ -14,6 +14,7 @@ from swingbot.app.commands.context import (
     CommandContext,
     read_jobs,
     read_overrides,
+    require_service,
     with_session,
     with_session_json,
 )
@@ -179,10 +180,16 @@ def cancel(session: CommandContext, id_: str) -> None:
       swingbot cancel c5
     """
     kind, number = ids.read(id_)
-    if kind in ids.TABLES:
+    before: str
+    if kind in ids.TABLES and session.login is not None:
+        from swingbot.app.remote.http_tables import HttpTables
+
+        before = HttpTables(session.login).cancel(id_)
+    elif kind in ids.TABLES:
+        require_service()
         from swingbot.service.table.cancel import cancel_table
 
-        before: str = cancel_table(session.lab.transaction, id_)
+        before = cancel_table(session.lab.transaction, id_)
     elif kind == "bisection":
         from swingbot.service.bisect.cancel import cancel_bisection
 

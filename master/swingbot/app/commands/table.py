@@ -8,14 +8,15 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import (
     CommandContext,
     as_json,
     read_jobs,
     read_overrides,
+    require_service,
     with_session,
 )
-from swingbot.app.commands.cost import confirm, cost_lines
 from swingbot.app.commands.requests import (
     answer,
     dry_run_option,
@@ -23,22 +24,22 @@ from swingbot.app.commands.requests import (
     wait_option,
     yes_option,
 )
-from swingbot.app.commands.table_kernels import kernels_of, rows_of
+from swingbot.app.commands.table_kernels import ReadSeries, kernels_of, rows_of
 from swingbot.app.commands.table_options import OPTIONS, Given, Options, in_order, read_file
 from swingbot.core.limits import LAYOUTS
+from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.read import read_series
 from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
-from swingbot.core.text.plain import cut
+from swingbot.core.table.request_document import AXES
 from swingbot.service.ports import RequestError
 from swingbot.service.table.extend import Extension, ExtensionRequest, plan_extension
 from swingbot.service.table.extend import extend as extend_it
-from swingbot.service.table.plan import TablePlan, prepared
+from swingbot.service.table.plan_text import cost_lines
 from swingbot.service.table.request import TableRequest
 from swingbot_jobs.terminal import say_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
-_SHOWN: Final = 12  # rows of a plan listed at most
 _HELP: Final = """
 
     Rows are the commits given, or those of A..B; then, in the order given, --head, named --variant
@@ -102,8 +103,7 @@ def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.C
         file = read_file(given["file"]) if given["file"] is not None else Options()
         options = Options(given=(*file.given, *own.given))
         try:
-            jobs = session.settings.paths.jobs
-            _ask(session, request_of(options, given["refs"], kind, jobs=jobs), given)
+            _ask(session, options, kind, given)
         except RequestError as error:
             raise options.located(error) from None
 
@@ -136,13 +136,29 @@ experiment = _verb(
 )
 
 
-def _ask(session: CommandContext, request: TableRequest, given: dict[str, Any]) -> None:
-    with prepared(session.lab, request) as table:
-        planned = table.plan()
-        if not _go_on(planned.to_json(), plan_lines(planned), given):
-            return
-        queued = table.queue()
-    _answer(session, queued.id, planned.to_json(), given)
+def _ask(
+    session: CommandContext,
+    options: Options,
+    kind: Literal["asked", "experiment"],
+    given: dict[str, Any],
+) -> None:
+    def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
+        return _go_on(plan, lines, given)
+
+    if session.login is not None:
+        from swingbot.app.remote.http_tables import HttpTables, with_sources
+
+        request = request_of(options, given["refs"], kind, read=with_sources)
+        asked = HttpTables(session.login).ask(request, options.texts("job"), go_on)
+    else:
+        require_service()
+        from swingbot.app.database_tables import ask
+
+        jobs = read_jobs(options.texts("job"), session.settings.paths.jobs)
+        request = request_of(options, given["refs"], kind, job_files=jobs)
+        asked = ask(session.lab, request, go_on)
+    if asked is not None:
+        _answer(session, asked.id, asked.plan, given)
 
 
 def _go_on(document: dict[str, Any], lines: list[str], given: dict[str, Any]) -> bool:
@@ -170,20 +186,22 @@ def _answer(session: CommandContext, id_: str, plan: dict[str, Any], given: dict
 
 
 def request_of(
-    options: Options, refs: Sequence[str], kind: Literal["asked", "experiment"], *, jobs: str
+    options: Options,
+    refs: Sequence[str],
+    kind: Literal["asked", "experiment"],
+    *,
+    job_files: Sequence[JobFile] = (),
+    read: ReadSeries = read_series,
 ) -> TableRequest:
-    """Return the request that options make; `jobs` is the directory of shipped jobs.
-
-    Raises RequestError.
-    """
+    """Return the request that options make; `read` reads patches. Raises RequestError."""
     return TableRequest(
-        kernels=kernels_of(options, refs),
+        kernels=kernels_of(options, refs, read),
         tree=options.last("tree"),
         axes=list(_axes(options)),
         exclude=[_excluded(given) for given in options.all("exclude")],
         against=options.texts("against"),
         columns=options.texts("with"),
-        job_files=read_jobs(options.texts("job"), jobs),
+        job_files=job_files,
         overrides=read_overrides(options.texts("set")),
         testboxes=options.texts("testbox"),
         boots=options.number("boots") or DEFAULT_BOOTS,
@@ -225,21 +243,6 @@ def _excluded(given: Given) -> dict[str, str]:
             raise given.wrong("write it as AXIS=NAME[,AXIS=NAME]")
         labels[axis] = label
     return labels
-
-
-def plan_lines(planned: TablePlan) -> list[str]:
-    """Format the plan and its cost as text."""
-    rows = len(planned.arms)
-    lines = [
-        f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
-        f" against {' and '.join(planned.against)}"
-    ]
-    for arm in planned.arms[:_SHOWN]:
-        about = planned.about.get(arm.axes.get("kernel", ""), "")
-        lines.append(f"  {arm.name}  {cut(about, 60)}".rstrip())
-    if rows > _SHOWN:
-        lines.append(f"  and {rows - _SHOWN} more")
-    return [*lines, *planned.notes, *cost_lines(planned.cost)]
 
 
 @click.command(cls=InOrder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +13,13 @@ from swingbot.core.patchset.read import read_series
 from swingbot.service.ports import RequestError
 from swingbot.service.table.kernels import KernelRequest, NamedKernel, at, ends_of, patched
 
+ReadSeries = Callable[..., PatchSeries]  # core.patchset.read.read_series, or one that keeps more
 _PATCHES: Final = (".patch", ".diff", ".mbox", ".mbx")
 
 
-def kernels_of(options: Options, refs: Sequence[str] = ()) -> KernelRequest:
+def kernels_of(
+    options: Options, refs: Sequence[str] = (), read: ReadSeries = read_series
+) -> KernelRequest:
     """Return the kernels that `refs` and the options name. Raises RequestError.
 
     The first of `refs` is a range or the base; the others are rows like `--head`.
@@ -28,14 +31,14 @@ def kernels_of(options: Options, refs: Sequence[str] = ()) -> KernelRequest:
     elif heads and base is None and range_ is None:
         base = heads.pop(0)
     ends = None if range_ is None else ends_of(range_)
-    rows = [*map(at, heads), *rows_of(options)]
+    rows = [*map(at, heads), *rows_of(options, read)]
     if patches := options.all("patch"):
-        stack = _read(patches[0], [Path(one.text) for one in patches], stack=True)
+        stack = _read(read, patches[0], [Path(one.text) for one in patches], stack=True)
         rows = patched(rows, stack, ends[1] if ends else base)
     return KernelRequest(range=ends, base=base, rows=rows, paths=options.texts("paths"))
 
 
-def rows_of(options: Options) -> list[NamedKernel]:
+def rows_of(options: Options, read: ReadSeries = read_series) -> list[NamedKernel]:
     """Return the named rows, in the order given. Raises RequestError."""
     several = len(options.all("series")) > 1
     rows = []
@@ -43,11 +46,15 @@ def rows_of(options: Options) -> list[NamedKernel]:
         if given.key == "head":
             rows.append(at(given.text))
         else:
-            rows.append(_variant(given) if given.key == "variant" else _series(given, several))
+            rows.append(
+                _variant(given, read)
+                if given.key == "variant"
+                else _series(given, read, several=several)
+            )
     return rows
 
 
-def _variant(given: Given) -> NamedKernel:
+def _variant(given: Given, read: ReadSeries) -> NamedKernel:
     """NAME=FILE[,FILE] if the files exist, else NAME=REF."""
     name, sign, value = given.text.partition("=")
     if not sign or not name or not value:
@@ -55,13 +62,13 @@ def _variant(given: Given) -> NamedKernel:
     paths = [Path(one) for one in value.split(",")]
     absent = [path for path in paths if not path.exists()]
     if not absent:
-        return NamedKernel(name=name, series=_read(given, paths, stack=True))
+        return NamedKernel(name=name, series=_read(read, given, paths, stack=True))
     if len(paths) > 1 or "/" in value or absent[0].suffix in _PATCHES:
         raise given.wrong(f"file {absent[0]} does not exist")
     return NamedKernel(name=name, ref=value)
 
 
-def _series(given: Given, several: bool) -> NamedKernel:
+def _series(given: Given, read: ReadSeries, *, several: bool) -> NamedKernel:
     """[NAME=]FILE; of several series each has a name, by default that of its file."""
     path = Path(given.text)
     name, sign, value = given.text.partition("=")
@@ -71,11 +78,11 @@ def _series(given: Given, several: bool) -> NamedKernel:
         name = path.stem
     else:
         name = ""
-    return NamedKernel(name=name, series=_read(given, [path], stack=False), each=True)
+    return NamedKernel(name=name, series=_read(read, given, [path], stack=False), each=True)
 
 
-def _read(given: Given, paths: Sequence[Path], *, stack: bool) -> PatchSeries:
+def _read(read: ReadSeries, given: Given, paths: Sequence[Path], *, stack: bool) -> PatchSeries:
     try:
-        return read_series(patch_sources(paths), stack=stack)
+        return read(patch_sources(paths), stack=stack)
     except SeriesError as error:
         raise RequestError(f"{given.source}: {error}") from None

@@ -58,7 +58,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 @click.argument("name")
 @with_session_json
 def show(session: CommandContext, name: str, json_: bool) -> None:
-    """Show a testbox, its noise, and what a boot of each shipped job costs there.
+    """Show a testbox, its noise, and what its boots cost.
 
     Noise is given as standard deviations in percent (degrees of freedom).
 

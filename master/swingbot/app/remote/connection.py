@@ -10,10 +10,11 @@ import urllib.request
 from collections.abc import Mapping
 from email.message import Message
 from typing import IO, Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
 from swingbot.app.remote.login import Login
+from swingbot.core.model.cursor import PIECE
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
@@ -43,6 +44,18 @@ class Connection:
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         return _parsed(self._sent(_with(path, query), None), self.url)
 
+    def rows(self, path: str, query: Mapping[str, str], most: int) -> list[Any]:
+        """Return at most `most` rows of a list, which comes in pieces."""
+        piece = {**query, "limit": str(min(most, PIECE))}
+        found: list[Any] = []
+        while True:
+            content, headers = self._exchanged(_with(path, piece), None)
+            found += _parsed(content, self.url)
+            following = parse_qs(urlsplit(headers.get("link", "").partition(">")[0]).query)
+            if len(found) >= most or "after" not in following:
+                return found[:most]
+            piece["after"] = following["after"][-1]
+
     def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         return self._sent(_with(path, query), None).decode("utf-8", "replace")
 
@@ -50,6 +63,9 @@ class Connection:
         return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
 
     def _sent(self, path: str, body: bytes | None) -> bytes:
+        return self._exchanged(path, body)[0]
+
+    def _exchanged(self, path: str, body: bytes | None) -> tuple[bytes, Message]:
         headers = {"Accept": "application/json", HEADER: str(VERSION)}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -59,7 +75,7 @@ class Connection:
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 self._check(answer.headers)
-                return self._read(answer)
+                return self._read(answer), answer.headers
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refusal(error) from None

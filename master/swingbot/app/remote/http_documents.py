@@ -21,8 +21,7 @@ class HttpDocuments:
         return cast(Facts, self._service.json("/status.json"))
 
     def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
-        found = self._service.json(f"/{plural}.json", {**filters, "limit": str(limit)})
-        return cast(list[Facts], found)
+        return self._service.rows(f"/{plural}.json", filters, limit)
 
     def document(self, id_: str) -> Facts:
         facts = self.progress(id_)

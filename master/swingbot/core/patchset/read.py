@@ -69,10 +69,13 @@ def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> Patch
     return PatchSeries(patches=tuple(patches), left_out=tuple(left_out), notes=tuple(notes))
 
 
+def one_file(name: str, data: bytes) -> PatchSource:
+    return PatchSource(name=name, files=(PatchFile(name=name, data=data),))
+
+
 def read_file(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
     """Return the series in one file. Raises SeriesError."""
-    source = PatchSource(name=name, files=(PatchFile(name=name, data=data),))
-    return read_series([source], stack=stack)
+    return read_series([one_file(name, data)], stack=stack)
 
 
 def _read(source: PatchSource) -> _ParsedSource:

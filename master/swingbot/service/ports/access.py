@@ -65,5 +65,8 @@ class Access(Protocol):
     def used(self, who: str) -> QuotaUsage:
         """Return a person's open requests, and the testbox time of the last 24 hours."""
 
+    def askers(self, comparison: int) -> list[str]:
+        """Return who asked for a comparison over the web, by name."""
+
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         """Record who asked for a comparison. A repeated request costs nothing more."""

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.model.statuses import ComparisonStatus
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.find_existing import table_with
 
 
-def cancel_table(transaction: OpenTransaction, id: str) -> ComparisonStatus:
-    """Cancel the table `id`.
+class NotYours(Exception):
+    """The person may not cancel this table; the message says why."""
 
-    Returns its status before; one that had ended keeps it. Raises RequestError if there is none.
+
+def cancel_table(
+    transaction: OpenTransaction, id: str, person: Person | None = None
+) -> ComparisonStatus:
+    """Cancel the table `id`, for an operator or for a `person` over the web, who must be the only
+    one that asked for it, or a moderator.
+
+    Returns its status before; one that had ended keeps it. Raises RequestError if there is none,
+    NotYours.
     """
     with transaction("cancel table") as tx:
         table = table_with(tx.comparisons, id)
-        tx.comparisons.set_status(table.id, "cancelled", "cancelled by hand")
+        if person is not None and not may(person.role, Role.MODERATOR):
+            askers = tx.access.askers(table.id)
+            if person.who not in askers:
+                raise NotYours(f"{id} is not yours: only who asked for it, or a moderator, may")
+            if len(askers) > 1:
+                raise NotYours(f"{id} has {len(askers) - 1} more people waiting for it")
+        by = "by hand" if person is None else f"by {person.who}"
+        tx.comparisons.set_status(table.id, "cancelled", f"cancelled {by}")
         return table.status

@@ -66,7 +66,7 @@ class KernelRequest:
 
     range: tuple[str, str] | None = None  # first-parent commits after the first, up to the second
     base: str | None = None
-    base_name: str | None = None  # None: as given
+    base_name: str | None = None  # of the base, or first of the range; None: as given
     rows: Sequence[NamedKernel] = ()
     paths: Sequence[str] = ()  # for a range: only commits that touch one of these globs
 
@@ -109,7 +109,8 @@ def _kernels_of(git: Git, tree: Tree, request: KernelRequest, most: int) -> Iter
     _check_size(request, most)
     if request.range is not None:
         first, commits = _of_range(git, tree, request, request.range, most)
-        yield TableKernel(name=short(request.range[0]), facts=git.facts(first))
+        name = request.base_name or short(request.range[0])
+        yield TableKernel(name=name, facts=git.facts(first))
         for commit in commits:
             facts = git.facts(commit)
             merge = "merge: " if len(facts.parents) > 1 else ""

@@ -245,6 +245,10 @@ def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _
         rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)
     except BadLayout as error:
         raise RequestError(str(error), key=error.key) from None
+    if len(rows) > request.most_rows:
+        raise RequestError(
+            f"that makes {len(rows)} rows; at most {request.most_rows} are allowed in this table"
+        )
     return _PlannedRows(tree=tree, kernels={kernel.name: kernel for kernel in kernels}, rows=rows)
 
 
@@ -282,7 +286,8 @@ def _laid_out(
             catalogue.kconfigs, tx.trees, tx.variants, variant, layout, kernel.origin
         )
         variants.append(variant)
-        arms.append(_arm(catalogue.testboxes, tx.specs, row, variant, parts, level))
+        checked = _checked(request, level)
+        arms.append(_arm(catalogue.testboxes, tx.specs, row, variant, parts, checked))
     against = tuple(request.against) or _fitting(request, rows)
     _check_against(against, arms)
     new = NewComparison(
@@ -297,6 +302,11 @@ def _laid_out(
         min_effect_pct=request.min_effect_pct,
     )
     return replace(new, request_key=_key(new, variants, request)), variants
+
+
+def _checked(request: TableRequest, kernel: Trust) -> Trust:
+    """How settings are checked: those of a person over the web as strictly as for a patch."""
+    return kernel if request.asked_by is None else "untrusted"
 
 
 def _parts(
@@ -323,7 +333,7 @@ def _parts(
             job_files,
             testboxes,
             request.overrides,
-            trust,
+            _checked(request, trust) if request.overrides else trust,
         )
     with _about("with"):
         parts = [

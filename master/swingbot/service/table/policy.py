@@ -14,6 +14,7 @@ from swingbot.core.model.records import Tree
 from swingbot.service import limits
 from swingbot.service.ports import Git, GitError, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.table.kernels import short
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.trees import tree_of
 
@@ -40,6 +41,7 @@ def restricted(
             f"there are {patches} patches; at most {limits.WEB_ROWS} are accepted over the web."
             " Ask an operator to fetch them as a branch"
         )
+    first = kernels.base or (kernels.range and kernels.range[0])
     ends = kernels.range and (
         branch_commit(git, tree, kernels.range[0]),
         branch_commit(git, tree, kernels.range[1]),
@@ -52,10 +54,10 @@ def restricted(
     return replace(
         request,
         tree=tree.name,
-        kernels=replace(kernels, range=ends, base=base, base_name=kernels.base, rows=rows),
+        kernels=replace(
+            kernels, range=ends, base=base, base_name=first and short(first), rows=rows
+        ),
         most_rows=limits.WEB_ROWS,
-        overrides={},
-        axes=(),
         vouched=False,
     )
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from io import BytesIO
 from typing import Any, Final
 
 import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.exceptions import HTTPException
 
+from swingbot.core.table.request_document import SentTable
 from swingbot.service.ports import RequestError
 from swingbot.web import limits
 from swingbot.web.http import json_body
+from swingbot_jobs import codec
 
 LISTS: Final = ("head", "job", "testbox", "against", "with")  # may be repeated
 NUMBERS: Final = ("boots", "looks", "min_effect")  # in JSON; min_effect may have a fraction
 TEXTS: Final = ("tree", "range", "base", *LISTS, *NUMBERS)
 FILES: Final = ("patch", "series")
-_KEYS: Final = frozenset((*TEXTS, *FILES, "dry_run"))
+_TABLE: Final = tuple(one.name for one in fields(SentTable))  # in JSON alone
+_KEYS: Final = frozenset((*TEXTS, *FILES, *_TABLE, "dry_run"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,7 @@ class Submitted:
 
     values: Mapping[str, str]
     files: Mapping[str, bytes] = field(default_factory=dict)
+    table: SentTable = field(default_factory=SentTable)
 
     def text(self, name: str) -> str:
         """Return a field, stripped. Raises RequestError if it is too long."""
@@ -113,6 +117,12 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
             400, f"Send an object with only these keys: {', '.join(sorted(_KEYS))}."
         )
     dry_run = document.pop("dry_run", False)
+    try:
+        table = codec.typed(
+            SentTable, {name: document.pop(name) for name in _TABLE if name in document}
+        )
+    except codec.BadDocument as error:
+        raise HTTPException(400, f"{error}"[:300]) from None
     files = {name: document.pop(name, None) for name in FILES}
     numbers = {name: document.pop(name, None) for name in NUMBERS}
     if (
@@ -139,7 +149,8 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
         )
     given = {name: str(number) for name, number in numbers.items() if number is not None}
     encoded = {name: (text or "").encode("utf-8", "replace") for name, text in files.items()}
-    return Submitted(values=values | given, files=_fitting(encoded, most_bytes)), dry_run
+    fitting = _fitting(encoded, most_bytes, table.patch_bytes)
+    return Submitted(values=values | given, files=fitting, table=table), dry_run
 
 
 def _joined(value: Any) -> Any:
@@ -147,8 +158,9 @@ def _joined(value: Any) -> Any:
     return ",".join(value) if strings else value
 
 
-def _fitting(files: Mapping[str, bytes], most: int) -> dict[str, bytes]:
-    size = sum(map(len, files.values()))
+def _fitting(files: Mapping[str, bytes], most: int, others: int = 0) -> dict[str, bytes]:
+    """Return the files that are not empty; with `others` they have at most `most` bytes."""
+    size = sum(map(len, files.values())) + others
     if size > most:
         raise HTTPException(
             413,

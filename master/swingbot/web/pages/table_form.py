@@ -22,10 +22,12 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
-from swingbot.core.patchset.model import PatchSeries, SeriesError
+from swingbot.core.patchset.model import PatchSeries, PatchSource, SeriesError
+from swingbot.core.patchset.read import one_file
 from swingbot.core.report.table.columns import COLUMNS
 from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
+from swingbot.core.table.request_document import SentRow
 from swingbot.service.ports import GitError, RequestError
 from swingbot.service.table.kernels import (
     NO_PATCHES,
@@ -36,6 +38,7 @@ from swingbot.service.table.kernels import (
     patched,
 )
 from swingbot.service.table.plan import Requested, TablePlan
+from swingbot.service.table.plan_text import plan_lines
 from swingbot.service.table.request import TableRequest
 from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
@@ -68,7 +71,7 @@ class TableSubmitter(Protocol):
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
-    def series(self, name: str, data: bytes, *, stack: bool) -> PatchSeries:
+    def series(self, sources: Sequence[PatchSource], *, stack: bool) -> PatchSeries:
         """Read patches. Raises SeriesError."""
         ...
 
@@ -216,6 +219,7 @@ class TableForm:
         stacks = [row.series for row in request.kernels.rows]
         return {
             "plan": plan.to_json(),
+            "lines": plan_lines(plan),
             "patches": [patch.subject for stack in stacks for patch in stack.patches],
             "left_out": [asdict(letter) for stack in stacks for letter in stack.left_out],
             "used": asdict(used),
@@ -230,6 +234,9 @@ class TableForm:
         return TableRequest(
             kernels=self._kernels(sent),
             tree=sent.text("tree"),
+            axes=sent.table.layout_axes,
+            exclude=sent.table.exclude,
+            overrides=sent.table.set,
             against=sent.listed("against"),
             columns=sent.listed("with"),
             job_files=self._submitter.job_files(sent.listed("job")),
@@ -248,7 +255,17 @@ class TableForm:
             rows.append(NamedKernel(name="", series=series, each=True))
         if (stack := self._patches(sent, "patch")).patches:
             rows = patched(rows, stack, ends[1] if ends else base)
-        return KernelRequest(range=ends, base=base, rows=rows)
+        rows += [self._sent_row(row) for row in sent.table.rows]
+        return KernelRequest(range=ends, base=base, rows=rows, paths=sent.table.paths)
+
+    def _sent_row(self, row: SentRow) -> NamedKernel:
+        """Raises RequestError for anything but a commit or text patches."""
+        sources = [source.source() for source in row.patches]
+        try:
+            series = self._submitter.series(sources, stack=not row.each) if sources else NO_PATCHES
+        except SeriesError as error:
+            raise RequestError(f"{row.name}: {error}" if row.name else str(error)) from None
+        return NamedKernel(name=row.name, ref=row.ref, series=series, each=row.each)
 
     def _patches(self, sent: Submitted, name: str) -> PatchSeries:
         """Raises RequestError for anything but a series of text patches."""
@@ -256,7 +273,7 @@ class TableForm:
             return NO_PATCHES
         try:
             file = f"{name} of a web request"
-            return self._submitter.series(file, sent.files[name], stack=name == "patch")
+            return self._submitter.series([one_file(file, sent.files[name])], stack=name == "patch")
         except SeriesError as error:
             raise RequestError(str(error)) from None
 

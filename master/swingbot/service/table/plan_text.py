@@ -1,15 +1,30 @@
-"""Cost of a request as text, and the confirmation prompt."""
+"""A plan and its cost as text, for a terminal here or elsewhere."""
 
 from __future__ import annotations
 
-import sys
-
-import click
+from typing import Final
 
 from swingbot.core.text.numbers import duration
 from swingbot.core.text.plain import cut
-from swingbot.service.ports import RequestError
 from swingbot.service.table.cost import TableCost
+from swingbot.service.table.plan import TablePlan
+
+_SHOWN: Final = 12  # rows of a plan listed at most
+
+
+def plan_lines(planned: TablePlan) -> list[str]:
+    """Format the plan and its cost as text."""
+    rows = len(planned.arms)
+    lines = [
+        f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
+        f" against {' and '.join(planned.against)}"
+    ]
+    for arm in planned.arms[:_SHOWN]:
+        about = planned.about.get(arm.axes.get("kernel", ""), "")
+        lines.append(f"  {arm.name}  {cut(about, 60)}".rstrip())
+    if rows > _SHOWN:
+        lines.append(f"  and {rows - _SHOWN} more")
+    return [*lines, *planned.notes, *cost_lines(planned.cost)]
 
 
 def cost_lines(cost: TableCost) -> list[str]:
@@ -29,11 +44,3 @@ def cost_lines(cost: TableCost) -> list[str]:
     lines += [seen.sentence for seen in cost.resolves]
     at_most = "at most" if cost.at_most else "about"
     return [*lines, f"in all {at_most} {duration(cost.seconds)} on an idle lab"]
-
-
-def confirm(*, yes: bool) -> None:
-    """Ask for confirmation on a terminal. Raises RequestError if the user declines."""
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    if not click.confirm("Queue this request?", default=True, err=True):
-        raise RequestError("nothing was queued")

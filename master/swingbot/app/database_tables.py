@@ -1,0 +1,18 @@
+"""Tables of the service on this host, asked for by its operator."""
+
+from __future__ import annotations
+
+from swingbot.app.asked_table import AskedTable, GoOn
+from swingbot.service.ports import Lab
+from swingbot.service.table.plan import prepared
+from swingbot.service.table.plan_text import plan_lines
+from swingbot.service.table.request import TableRequest
+
+
+def ask(lab: Lab, request: TableRequest, go_on: GoOn) -> AskedTable | None:
+    """Plan a table, and queue it if `go_on` says so; else return None. Raises RequestError."""
+    with prepared(lab, request) as table:
+        planned = table.plan()
+        if not go_on(planned.to_json(), plan_lines(planned)):
+            return None
+        return AskedTable(id=table.queue().id, plan=planned.to_json())

@@ -1,0 +1,115 @@
+"""What a request of a table says beyond the fields of a form, in JSON.
+
+`swingbot compare` sends it from another machine, scripts may; docs/remote.md describes it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from swingbot.core.patchset.model import PatchFile, PatchSource
+from swingbot.core.table.layout import Axis
+from swingbot_jobs import codec
+from swingbot_jobs.codec import Sparse, one_of
+
+AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
+
+
+def _is_base64(text: str) -> str | None:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return "is not base64"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentFile:
+    """A file of patches: mails or a bare diff."""
+
+    name: str
+    data: Annotated[str, _is_base64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentSource:
+    """A file, or the files of a directory; `ordered` as in quilt, else by their subjects."""
+
+    name: str
+    files: tuple[SentFile, ...]
+    ordered: Sparse[bool] = False
+    ignored: Sparse[tuple[str, ...]] = ()
+
+    def source(self) -> PatchSource:
+        files = (PatchFile(name=f.name, data=base64.b64decode(f.data)) for f in self.files)
+        return PatchSource(
+            name=self.name, files=tuple(files), ordered=self.ordered, ignored=self.ignored
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRow:
+    """A commit, or a stack of patches on it; `each`: a row for each of the patches.
+
+    Without `ref` the patches are for the base.
+    """
+
+    name: Sparse[str] = ""
+    ref: Sparse[str | None] = None
+    patches: Sparse[tuple[SentSource, ...]] = ()
+    each: Sparse[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentAxis:
+    """Values of an axis by their labels."""
+
+    name: Annotated[str, one_of(*AXES)]
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentTable:
+    """`rows` follow those of `range`, `base` and `head`; `set` overrides keys of the jobs."""
+
+    rows: Sparse[tuple[SentRow, ...]] = ()
+    paths: Sparse[tuple[str, ...]] = ()
+    axes: Sparse[tuple[SentAxis, ...]] = ()
+    exclude: Sparse[tuple[Mapping[str, str], ...]] = ()
+    set: Sparse[Mapping[str, str]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(codec.plain(self))
+
+    @property
+    def layout_axes(self) -> list[Axis]:
+        return [Axis(name=a.name, values=tuple(a.values.items())) for a in self.axes if a.values]
+
+    @property
+    def patch_bytes(self) -> int:
+        """Size of all files."""
+        sources = (source for row in self.rows for source in row.patches)
+        return sum(3 * len(file.data) // 4 for source in sources for file in source.files)
+
+
+def sent_sources(sources: Iterable[PatchSource]) -> tuple[SentSource, ...]:
+    return tuple(
+        SentSource(
+            name=source.name,
+            files=tuple(
+                SentFile(name=file.name, data=base64.b64encode(file.data).decode())
+                for file in source.files
+            ),
+            ordered=source.ordered,
+            ignored=source.ignored,
+        )
+        for source in sources
+    )
+
+
+def sent_axes(axes: Sequence[Axis]) -> tuple[SentAxis, ...]:
+    return tuple(SentAxis(name=axis.name, values=dict(axis.values)) for axis in axes)

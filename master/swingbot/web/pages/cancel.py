@@ -1,0 +1,43 @@
+"""Cancel a table: who asked for it, or a moderator, with a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
+from swingbot.service.table.cancel import NotYours
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.session import bearer_of
+from swingbot.web.http.fair_threads import FairThreads, client_of
+
+Cancel = Callable[[str, Person], str]
+
+
+def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
+    """`cancel` cancels a table and returns its status before. Raises RequestError, NotYours."""
+
+    async def answer(request: Request) -> Response:
+        if bearer_of(request) is None:
+            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
+        person = await forms.person(request, Role.SUBMITTER)
+        id = request.path_params["id"]
+        ids.read(id, request.url.path.split("/")[1])
+        document: dict[str, Any] = {"id": id}
+        try:
+            document["was"] = await threads.run(client_of(request), cancel, id, person)
+        except RequestError as error:
+            return JSONResponse({"error": str(error)}, HTTPStatus.NOT_FOUND)
+        except NotYours as error:
+            return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
+        return JSONResponse(document)
+
+    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in ids.TABLES]
