@@ -10,6 +10,7 @@ all else (journal, noise, engine) is the real thing.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import sys
@@ -44,6 +45,9 @@ class World:
     heavy: float = 0.0  # share of boots that lose an exponential of mean 6 spreads
     low: float = 0.0  # share of boots that are 4 spreads low
     layout_sd: float = 0.0  # between commits that change nothing
+    odd: float = 0.0  # share of images that are 4 % low
+    # controls of the good end, of the bad one, and of any other commit
+    controls: tuple[int, int, int] = (0, 0, 0)
     runs: int = 1
     skipped: frozenset[int] = frozenset()
     flaky: float = 0.0  # share of boots that fail
@@ -51,15 +55,16 @@ class World:
     offset: float = 0.0  # added to each value: levels around zero
     seed: int = 0
 
-    def boot(self, i: int, k: int) -> tuple[float, ...]:
+    def boot(self, i: int, k: int, control: str = "") -> tuple[float, ...]:
         fixed, rng = (
-            random.Random(f"{self.seed} layout {i}"),
+            random.Random(f"{self.seed} layout {control or i}"),
             random.Random(f"{self.seed} boot {i} {k}"),
         )
         level = (
             self.level
             * math.prod(1.0 + e for at, e in self.effects.items() if at <= i)
             * (1.0 + fixed.gauss(0.0, self.layout_sd))
+            * (0.96 if fixed.random() < self.odd else 1.0)
         )
         if rng.random() < self.flaky:
             return ()
@@ -90,7 +95,7 @@ class WorldLab:
 
     def next(self) -> tuple[BootResult, str | None]:
         a, i = self.queue[0], int(self.queue.pop(0).sha)
-        values = () if i in self.world.skipped else self.world.boot(i, a.k)
+        values = () if i in self.world.skipped else self.world.boot(i, a.k, a.control)
         untestable = "125" if i in self.world.skipped else None
         self.at += 10.0
         failed = None if values or untestable else "failed"
@@ -105,6 +110,7 @@ class WorldLab:
             at=self.at,
             seconds=10.0,
             layout=a.layout,
+            control=a.control,
         ), None
 
     def stop(self) -> None:
@@ -126,6 +132,12 @@ def a_range(commits: int) -> CommitRange:
         (0.0,) + (1.0,) * commits,
         {s: RangeCommit(s, (), f"commit {i}") for i, s in enumerate(shas)},
     )
+
+
+def controls_of(world: World, whole: CommitRange, idx: int) -> tuple[str, ...]:
+    good, bad, other = world.controls
+    many = good if idx == 0 else bad if idx == world.commits else other
+    return tuple(f"{whole.shas[idx]}-{i}" for i in range(many))
 
 
 def a_wish(**changes: Any) -> SearchOptions:
@@ -169,7 +181,12 @@ def bisect(
         began = time.process_time()
         lab = WorldLab(world, at=10.0 * len(journal.booted))
         found = Bisector(
-            journal, cast(CommandPool, lab), cast(Repository, None), wanted or a_wish(), listen
+            journal,
+            cast(CommandPool, lab),
+            cast(Repository, None),
+            wanted or a_wish(),
+            listen,
+            functools.partial(controls_of, world),
         ).run(a_range(world.commits))
         facts = result_json.facts(found, journal.booted, "higher", "")
         journal.close()

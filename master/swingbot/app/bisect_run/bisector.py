@@ -88,6 +88,8 @@ class ProgressEvent:
 
 
 Listener = Callable[[ProgressEvent, "Bisector"], None]
+# (range, index) -> commits with the level of that commit, measured in its place; () without any
+Controls = Callable[[CommitRange, int], tuple[str, ...]]
 
 
 @dataclass
@@ -97,6 +99,7 @@ class Bisector:
     repository: Repository
     wanted: SearchOptions
     listen: Listener
+    controls: Controls = lambda whole, idx: ()
     whys: dict[tuple[str, str, int], str] = field(default_factory=dict)
 
     def run(self, whole: CommitRange) -> RangeResult:
@@ -174,6 +177,7 @@ class Bisector:
         return [a for a in self.journal.unanswered(part.name) if a.sha not in part.outside]
 
     def _ask(self, part: LinearRange, action: Measure) -> list[BootRequest]:
+        controls = self._controls(part)
         wanted = [
             BootRequest(
                 part=part.name,
@@ -181,6 +185,7 @@ class Bisector:
                 k=r.k,
                 phase=action.phase,
                 layout=r.layout,
+                control=controls[r.idx][r.layout - 1] if r.layout and r.idx in controls else "",
             )
             for r in action.requests
         ]
@@ -188,6 +193,22 @@ class Bisector:
         for request in wanted:
             self.whys[request.part, request.sha, request.k] = action.why
         return wanted
+
+    def _controls(self, part: LinearRange) -> dict[int, tuple[str, ...]]:
+        """Index of each commit that was a suspect or the parent of one -> its controls.
+
+        Those that were asked for keep their number, whatever the repository holds by now.
+        """
+        if self.wanted.layouts:
+            return {}
+        asked = [a for a in self.journal.asked if a.part == part.name]
+        index = {sha: i for i, sha in enumerate(part.range.shas)}
+        controls = {}
+        for sha in {a.sha for a in asked if a.phase == "confirm" and a.sha in index}:
+            found = dict(enumerate(self.controls(part.range, index[sha]), start=1))
+            found |= {a.layout: a.control for a in asked if a.sha == sha and a.control}
+            controls[index[sha]] = tuple(found[number] for number in sorted(found))
+        return controls
 
     def _start(self, part: LinearRange, asked: BootRequest) -> None:
         self.listen(
@@ -248,10 +269,16 @@ class Bisector:
                 " start over with --restart"
             )
         untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
-        weights = part.range.weights
+        weights, controls = part.range.weights, self._controls(part)
         return BisectionState(
             points=tuple(
-                PointState(idx=i, weight=weights[i], built=True, skipped=untestable.get(sha))
+                PointState(
+                    idx=i,
+                    weight=weights[i],
+                    built=True,
+                    skipped=untestable.get(sha),
+                    controls=len(controls.get(i, ())),
+                )
                 for sha, i in index.items()
             ),
             observations=tuple(
@@ -281,7 +308,7 @@ class Bisector:
         boots: dict[str, list[tuple[float, ...]]] = {}
         for b in self.journal.booted:
             if b.values:
-                boots.setdefault(b.sha, []).append(b.values)
+                boots.setdefault(b.control or b.sha, []).append(b.values)
         return noise_prior.estimate(
             boots, (part.range.shas[0], part.range.shas[-1]), self.wanted.min_effect_pct / 100
         )

@@ -79,14 +79,14 @@ class CommandPool:
         slot = next(i for i in range(self.command.jobs) if i not in self._under_way)
         tree = self.state / f"tree-{slot}" if self.command.checkout else None
         if tree is not None:
-            self.repository.check_out(tree, asked.sha)
+            self.repository.check_out(tree, asked.control or asked.sha)
         layout = f"-layout{asked.layout}" if asked.layout else ""
         stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}{layout}"
         out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
         env = clean_environment() | {
-            "SWINGBOT_COMMIT": asked.sha,
+            "SWINGBOT_COMMIT": asked.control or asked.sha,
             "SWINGBOT_BOOT": str(asked.k),
-            "SWINGBOT_LAYOUT": str(asked.layout),
+            "SWINGBOT_LAYOUT": str(0 if asked.control else asked.layout),
             process.MARK: str(self.state),
         }
         began = time.monotonic()
@@ -163,11 +163,16 @@ class CommandPool:
                     boot.child.returncode, _text(boot.out), _text(boot.err), self.command.pattern
                 )
             except RunError as error:
-                raise RunError(
-                    f"commit {boot.asked.sha[:12]}: {error} (output:"
-                    f" {boot.out.with_suffix('')}.out, .err)"
-                ) from None
+                if not boot.asked.control:
+                    raise RunError(
+                        f"commit {boot.asked.sha[:12]}: {error} (output:"
+                        f" {boot.out.with_suffix('')}.out, .err)"
+                    ) from None
+                result = command_result.CommandResult(failed=str(error))
         asked = boot.asked
+        untestable = result.untestable
+        if asked.control and untestable:  # the control, not the commit
+            result, untestable = command_result.CommandResult(failed=untestable), None
         booted = BootResult(
             part=asked.part,
             sha=asked.sha,
@@ -175,10 +180,11 @@ class CommandPool:
             phase=asked.phase,
             values=result.values,
             failed=result.failed,
-            untestable=result.untestable,
+            untestable=untestable,
             at=round(boot.at, 3),
             seconds=round(seconds, 3),
             layout=asked.layout,
+            control=asked.control,
         )
         return booted, result.warning
 

@@ -1,7 +1,8 @@
 """Journal of a bisection: one JSON object per line, appended and synced; it survives any crash.
 
     {"begin": {...}}                                 range, options and CMD
-    {"ask": [[sha, k], ...], "part": "", ...}        before these boots; [sha, k, layout] if not 0
+    {"ask": [[sha, k], ...], "part": "", ...}        before these boots; [sha, k, layout] if not 0,
+                                                     with the commit of a control as a fourth
     {"boot": sha, "k": 0, "values": [...], ...}      after each boot
 
 A line truncated by a crash or a full disk was never acted on, so it is dropped.
@@ -23,7 +24,7 @@ from swingbot_jobs import codec
 from swingbot_jobs.codec import Named, Sparse
 
 FORMAT: Final = 1
-_ASKED: Final = ("sha", "k", "layout")
+_ASKED: Final = ("sha", "k", "layout", "control")
 _HEAD: Final = (
     "# journal of `swingbot bisect run`; the same command resumes it, --restart starts over\n"
 )
@@ -37,7 +38,8 @@ class BootRequest:
     sha: str
     k: int
     phase: Phase
-    layout: int = 0  # code layout in which CMD builds the commit
+    layout: int = 0  # code layout in which CMD builds the commit, or number of its control
+    control: str = ""  # the commit that is measured in its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ class BootResult:
     at: float
     seconds: float
     layout: Sparse[int] = 0
+    control: Sparse[str] = ""
 
 
 @dataclass(kw_only=True)
@@ -70,7 +73,7 @@ class Journal:
         first = wanted[0]
         self._append(
             {
-                "ask": [[w.sha, w.k, w.layout] if w.layout else [w.sha, w.k] for w in wanted],
+                "ask": [_ask(w) for w in wanted],
                 "part": first.part,
                 "phase": first.phase,
                 "why": why,
@@ -113,6 +116,13 @@ class Journal:
                 f"cannot write the journal {self.path} ({error.strerror}); free some disk space and"
                 " run the same command again"
             ) from None
+
+
+def _ask(wanted: BootRequest) -> list[str | int]:
+    short: list[str | int] = [wanted.sha, wanted.k]
+    if wanted.layout:
+        short.append(wanted.layout)
+    return [*short, wanted.control] if wanted.control else short
 
 
 def open_journal(

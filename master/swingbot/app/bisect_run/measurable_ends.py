@@ -57,7 +57,7 @@ def with_outside(
     weight = beside / total / sum(full.weights[i] for i in outside)
     likely = (conclusion.probability or 0.0) * s / total
     changed = conclusion.kind != "not_reproduced"
-    named = changed and likely >= policy.unchecked
+    named = changed and likely >= policy.confidence
     within = f"{full.shas[good][:12]}..{full.shas[bad][:12]}"
     left_out = f"{why}; the {count(len(outside), 'commit')} outside {within} may hold"
     members = {*(i + good for i in conclusion.members), *(() if named else outside)}

@@ -112,7 +112,9 @@ def _headline(facts: Facts) -> str:
         return "The first bad commit could be any of:"  # wording of git bisect for skipped commits
     return {
         "not_reproduced": "no change between the ends; nothing to bisect",
-        "inconclusive": "no culprit could be identified",
+        "inconclusive": f"no culprit; {facts['suspect']['commit']} is a suspect"
+        if facts["suspect"]
+        else "no culprit could be identified",
         "creep": "the value drifts gradually over the range; no single commit is the first bad one",
         "failed": "an end of the range could not be measured; there is no result",
     }[status]
@@ -142,6 +144,8 @@ def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
     if facts["probability"] is not None:
         lines.append(f"probability  {facts['probability']:.3f}")
     lines.append(f"why          {facts['reason']}")
+    if facts["suspect"]:
+        lines.append(f"to settle    {facts['suspect']['settled_by']}")
     counts = spent(booted)
     lost = ", ".join(f"{n} {what}" for what, n in counts.items() if what != "value")
     lines.append(
@@ -166,6 +170,6 @@ def _reproduce(facts: Facts, command: Sequence[str], checkout: bool) -> str:
     run = f"SWINGBOT_COMMIT=$(git rev-parse $c) {shlex.join(command)}"
     run = f"git checkout -q $c && {run}" if checkout else run
     return (
-        f"for c in {culprit['parent'][:12]} {culprit['commit'][:12]} {culprit['parent'][:12]}"
-        f" {culprit['commit'][:12]}; do {run}; done"
+        f"for c in {culprit['parent'][:12]} {culprit['commit'][:12]} {culprit['commit'][:12]}"
+        f" {culprit['parent'][:12]}; do {run}; done"
     )

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from swingbot.adapters import process
@@ -106,6 +108,60 @@ class Repository:
             ).split()
         )
 
+    def tree(self, sha: str) -> str:
+        return self._git("rev-parse", f"{sha}^{{tree}}").strip()
+
+    def older(self, sha: str, most: int) -> list[str]:
+        """The commit and up to `most` commits before it, by first parents, the newest first."""
+        return self._git("rev-list", "--first-parent", f"-n{most + 1}", sha, "--").split()
+
+    def later(self, sha: str, most: int) -> list[str]:
+        """Up to `most` commits of any branch that descend from `sha`, the oldest first."""
+        done = self._run(
+            "rev-list", "--reverse", "--topo-order", "--ancestry-path", "--all", f"^{sha}"
+        )
+        return done.out.split()[:most] if done.rc == 0 else []
+
+    def files(self, sha: str) -> list[str]:
+        """Files that a commit changes; none for a merge and for a first commit."""
+        return self._git("diff-tree", "-r", "--name-only", "--no-commit-id", sha).splitlines()
+
+    def files_between(self, one: str, other: str) -> list[str]:
+        return self._git("diff-tree", "-r", "--name-only", one, other).splitlines()
+
+    def without(self, sha: str, patch: str) -> str | None:
+        """A commit like `sha`, with the same parents, but without the change of commit `patch`.
+
+        Its id is the same each time. None if the change cannot be taken out.
+        """
+        with tempfile.TemporaryDirectory() as place:
+            index = {"GIT_INDEX_FILE": str(Path(place) / "index")}
+            diff = Path(place) / "diff"
+            made = self._run("diff-tree", "-p", "--no-ext-diff", "--binary", "--full-index", patch)
+            diff.write_bytes(made.raw.partition(b"\n")[2])
+            if (
+                made.rc != 0
+                or self._run("read-tree", sha, more=index).rc != 0
+                or self._run("apply", "--cached", "-R", str(diff), more=index).rc != 0
+            ):
+                return None
+            tree = self._run("write-tree", more=index).out.strip()
+        parents = self._git("rev-list", "--parents", "-n1", sha, "--").split()[1:]
+        when = self._git("show", "-s", "--format=%ct", sha, "--").strip()
+        who = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (
+                ("NAME", "swingbot"),
+                ("EMAIL", "swingbot@localhost"),
+                ("DATE", f"@{when} +0000"),
+            )
+        }
+        text = f"{sha[:12]} without {patch[:12]}, to tell an odd image from a change of code"
+        of_parents = [word for parent in parents for word in ("-p", parent)]
+        done = self._run("commit-tree", tree, *of_parents, "-m", text, more=who)
+        return done.out.strip() if done.rc == 0 else None
+
     def show(self, sha: str) -> str:
         """Author, date and message, as `git bisect` prints them below its answer."""
         return self._git("show", "-s", "--no-color", "--format=medium", sha, "--").rstrip("\n")
@@ -143,16 +199,26 @@ class Repository:
             raise RunError(f"git {words[0]}: {_last_line(done.err) or f'exit status {done.rc}'}")
         return done.out
 
-    def _run(self, *words: str, timeout: float = _QUERY_SECONDS) -> process.Completed:
-        return self._at(self.path, *words, timeout=timeout)
+    def _run(
+        self,
+        *words: str,
+        timeout: float = _QUERY_SECONDS,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> process.Completed:
+        return self._at(self.path, *words, timeout=timeout, more=more)
 
     def _at(
-        self, where: Path, *words: str, timeout: float = _CHECKOUT_SECONDS
+        self,
+        where: Path,
+        *words: str,
+        timeout: float = _CHECKOUT_SECONDS,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> process.Completed:
         environment = clean_environment() | {
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             "GIT_OPTIONAL_LOCKS": "0",
+            **more,
         }
         try:
             return process.run(

@@ -44,6 +44,7 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         "bad": whole.shas[-1],
         "culprit": {"commit": single["commit"], "subject": single["subject"]} if single else None,
         "culprits": culprits,
+        "suspect": _suspect(conclusion, whole, status),
         "members": members,
         "probability": single["probability"] if single else conclusion.probability,
         "change_pct": change,
@@ -54,17 +55,29 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
             "changed"
             if conclusion.spread_ratio is not None
             else verdict(change, better)
-            if status in (*_NAMED, "creep")
+            if status in (*_NAMED, "creep") or conclusion.suspect is not None
             else None
         ),
         "boots": len(booted),
-        "builds": len({b.sha for b in booted}),
+        "builds": len({b.control or b.sha for b in booted}),
         "runs": sum(len(b.values) for b in booted),
         "seconds": round(sum(b.seconds for b in booted), 3),
         "layout_checked": _layout_checked(culprits, booted),
         "levels": _levels(result, culprits, booted),
         "candidates": candidates,
         "journal": journal,
+    }
+
+
+def _suspect(conclusion: Conclusion, whole: CommitRange, status: str) -> Facts | None:
+    if conclusion.suspect is None or status == "failed":
+        return None
+    sha = whole.shas[conclusion.suspect]
+    return {
+        "commit": sha,
+        "subject": whole.subject(sha),
+        "probability": conclusion.probability,
+        "settled_by": whole.in_words(conclusion.settled_by or ""),
     }
 
 
@@ -213,7 +226,7 @@ def _layout_checked(culprits: Sequence[Facts], booted: Sequence[BootResult]) -> 
 
     None if there is no culprit.
     """
-    again = {b.sha for b in booted if b.layout and b.values}
+    again = {b.sha for b in booted if b.layout and b.values and not b.control}
     return all({c["commit"], c["parent"]} <= again for c in culprits) if culprits else None
 
 
@@ -227,7 +240,11 @@ def _levels(
         result.part.range.shas[-1],
     ]
     means = {
-        sha: [sum(b.values) / len(b.values) for b in booted if b.sha == sha and b.values]
+        sha: [
+            sum(b.values) / len(b.values)
+            for b in booted
+            if b.sha == sha and b.values and not b.control
+        ]
         for sha in shas
     }
     return [

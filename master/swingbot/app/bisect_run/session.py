@@ -24,6 +24,7 @@ from swingbot.app.bisect_run import output, process, result_json
 from swingbot.app.bisect_run.bisector import Bisector, ProgressEvent, RangeResult, SearchOptions
 from swingbot.app.bisect_run.command_pool import BenchmarkCommand, CommandPool
 from swingbot.app.bisect_run.commit_range import CommitRange, make_range
+from swingbot.app.bisect_run.control_images import ControlImages
 from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
 from swingbot.app.bisect_run.repository import Repository
@@ -129,14 +130,24 @@ def _bisect(it: Invocation) -> int:
             BenchmarkCommand(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
             _zero(journal),
         )
+        controls = ControlImages(repository)
+        if not it.layouts and not journal.booted:
+            for missing in (controls.missing(whole, i) for i in (0, len(whole.shas) - 1)):
+                if missing:
+                    say(f"{missing}: a change by the commit beside it may stay a suspect")
         bisector = Bisector(
-            journal, lab, repository, _wanted(it), output.teller(say) if not it.quiet else _silent
+            journal,
+            lab,
+            repository,
+            _wanted(it),
+            output.teller(say) if not it.quiet else _silent,
+            controls,
         )
         before = len(journal.booted)
         result = bisector.run(whole)
         lab.take_down()
         known = _answered_before(journal, before) | {"cmd_changed": changed}
-        return _print(it, repository, result, journal, known)
+        return _print(it, repository, result, journal, known, controls)
     finally:
         journal.close()
 
@@ -269,16 +280,26 @@ def _wanted(it: Invocation) -> SearchOptions:
     )
 
 
+def _missing(controls: ControlImages, whole: CommitRange, suspect: str) -> str:
+    """Why the suspect and its parent were not compared with more images; "" if they were."""
+    idx = whole.shas.index(suspect)
+    missing = [why for i in (idx - 1, idx) if (why := controls.missing(whole, i))]
+    return f" (--layouts); {', '.join(missing)}" if missing else ""
+
+
 def _print(
     it: Invocation,
     repository: Repository,
     result: RangeResult,
     journal: Journal,
     known: result_json.Facts,
+    controls: ControlImages,
 ) -> int:
     facts = known | result_json.facts(
         result, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
+    if (suspect := facts["suspect"]) and not it.layouts:
+        suspect["settled_by"] += _missing(controls, result.part.range, suspect["commit"])
     if it.json_:
         say_json(facts)
     else:

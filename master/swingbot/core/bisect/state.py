@@ -8,6 +8,7 @@ from typing import Literal
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import ConclusionKind, Phase
+from swingbot_jobs.codec import Sparse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,9 @@ class PointState:
     same_as: int | None = (
         None  # image-identical to that point: boots of the one are boots of the other
     )
+    # other images of the same level, its layouts 1, 2, ... (an older commit of the good end), where
+    # the kernel itself has one build
+    controls: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +117,15 @@ class Conclusion:
     change_pct: float | None = None
     interval_pct: tuple[float, float] | None = None
     spread_ratio: float | None = None  # spread between boots, if that is what changed
+    # a suspect, not confirmed as far as was asked for: what would settle it
+    settled_by: Sparse[str | None] = None
     candidates: tuple[CandidateBelief, ...] = ()
+
+    @property
+    def suspect(self) -> int | None:
+        """The commit that would have been named if its probability were as high as asked for."""
+        single = self.kind == "inconclusive" and len(self.members) == 1
+        return self.members[0] if single and self.settled_by is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,6 @@ class Policy:
     # P(culprit) at which a commit is named. Lower: wrong commits are named; higher: a third more
     # boots for each further nine.
     confidence: float = 0.99
-    # The same if kernels can be built in one layout only, provided that P reaches `confidence`
-    # given that no image is odd. Lower: an odd image at an end is named; equal to `confidence`: a
-    # commit beside an end is never named.
-    unchecked: float = 0.9
     # P(culprit), given that there is one, at which its confirmation begins. Higher: boots of the
     # search that the confirmation could have replaced; 0.9: 2 % more boots.
     suspect: float = 0.75
@@ -181,10 +177,9 @@ ODD_IMAGES_UNCHECKED: Final = 1.5
 # so odd images look like a step until their neighbours are measured too. Fewer: odd images cause
 # wrong claims; more: builds where no image is odd.
 UNCHECKED_NEIGHBOURS: Final = 4
-# Share of the budget after which a bisection ends if its only remaining doubt is an odd build that
-# it cannot check. Lower: kernels that would have shown that no image is odd stay unmeasured; 1: a
-# step beside an end takes the whole budget.
-UNCHECKED_BUDGET: Final = 0.3
+# Most boots of each image beside a suspect, controls included, where an odd image is the only
+# doubt. Fewer: noisy testboxes leave suspects; more: boots where images are odd.
+IMAGE_CHECK_BOOTS: Final = 4
 # Swings caused by odd ends for each swing caused by a step, if all pairs of ends differed. 0: an
 # odd end is reported as a step; larger: a step beside an end needs more boots where images are odd.
 ODD_SWINGS: Final = 2.0
@@ -194,7 +189,7 @@ ODD_IMAGES_SEEN: Final = 0.5
 # Least P(odd images) with which a probability is stated if no commit can be built in another
 # layout. 0: where 30 % of the images are odd, five of 13 ranges without a culprit got one at 92 to
 # 98 %; 1: a commit beside an end is named with less than one half.
-ODD_IMAGES_STATED: Final = 0.5
+ODD_IMAGES_STATED: Final = 0.25
 # Prior that the step changes the spread of the boots as well, and the sd of the logarithm of the
 # factor. 0: the spread of the noisier side is mistaken for steps; larger: small steps need more
 # boots.

@@ -329,6 +329,8 @@ class Bisection(TypedDict):
     steps: int  # length of the journal
     culprit: NamedCommit | None  # the commit, if there is one
     culprits: list[Culprit]  # all that were named
+    # likely, but less than `confidence`: `commit`, `subject`, `probability`, `settled_by`
+    suspect: NotRequired[dict[str, Any] | None]
     probability: float | None
     change_pct: float | None
     interval_pct: list[float] | None

@@ -340,6 +340,13 @@ def _words(
         if status == "culprit" and conclusion and conclusion.culprits
         else None,
         "culprits": culprits,
+        "suspect": {
+            **named(conclusion.suspect),
+            "probability": conclusion.probability,
+            "settled_by": conclusion.settled_by,
+        }
+        if conclusion and conclusion.suspect is not None
+        else None,
         "members": [named(idx) for idx in (conclusion.members if conclusion else ())],
         "probability": conclusion.probability if conclusion else None,
         "change_pct": conclusion.change_pct if conclusion else None,

@@ -116,14 +116,15 @@ def _of_set(case: Assessment, seen: ConfirmationBoots, members: tuple[int, ...])
     between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
     if len(between) == seen.right - seen.left - 1:
         whys = "; ".join(f"commit {case.name(p)}: {why_not(case, p)}" for p in between)
-        return (
-            f"one of these {len(members)} commits; the kernels between them cannot be measured"
-            f" ({whys})"
-        )
+        return f"{_one_of(members)}; the kernels between them cannot be measured ({whys})"
     return (
-        f"one of these {len(members)} commits; more boots cannot distinguish them, as these"
-        " kernels differ only in layout"
+        f"{_one_of(members)}; more boots cannot distinguish them, as these kernels differ only in"
+        " layout"
     )
+
+
+def _one_of(members: tuple[int, ...]) -> str:
+    return f"one of these {len(members)} commits" if len(members) > 1 else f"commit {members[0]}"
 
 
 def out_of_boots(case: Assessment) -> Action:
@@ -138,12 +139,12 @@ def out_of_boots(case: Assessment) -> Action:
         case,
         Conclusion(
             kind="inconclusive",
-            reason=(
-                f"{case.used} boots were not enough; the step is most likely in one of"
-                f" {len(members)} commits, not confirmed"
-            ),
+            reason=f"{case.used} boots were not enough; the step is most likely in "
+            + (f"commit {members[0]}" if len(members) == 1 else f"one of {len(members)} commits")
+            + ", not confirmed",
             members=members,
-            probability=share(case.posterior, left, right),
+            probability=stated(case, left, right),
+            settled_by="more boots",
         ),
     )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swingbot.core.bisect.choice.boot_requests import ask, first_k
+from swingbot.core.bisect.choice.boot_requests import ask
 from swingbot.core.bisect.decide.conclude import (
-    believed,
     conclude,
     concluded,
     out_of_boots,
@@ -15,15 +14,13 @@ from swingbot.core.bisect.decide.conclude import (
     stated,
 )
 from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots, fresh, missing_boots
+from swingbot.core.bisect.decide.image_checks import further_checks, unseen_images
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
     CONFIRMED_SHARE,
     DENIED_ERRORS,
     DENIED_SHARE,
-    ODD_IMAGES_SEEN,
-    UNCHECKED_BUDGET,
-    UNCHECKED_NEIGHBOURS,
     WARY_OF_WANDERING,
 )
 from swingbot.core.model.bisection import WantedBoot
@@ -49,22 +46,28 @@ def confirm(
     missing = _missing(case, seen, pairs)
     if missing:
         return _ask_fresh(case, seen, missing)
-    sure = of_set or _sure(case, left, right)
+    sure = of_set or stated(case, left, right) >= case.policy.confidence
     if seen.pairs < pairs:
         if case.state.testboxes > 1 and not sure:
             return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     if sure and _agrees(case, seen):
-        around = _unseen_neighbours(case, seen)
+        around = [] if case.rebuilds or case.policy.odd_images <= 0 else _unseen(case, seen)
         if not around:
             return Confirmed(seen)
         if case.used + len(around) <= case.policy.max_boots:
-            why = "kernels next to the suspect show whether images are odd by themselves"
+            why = "other images next to the suspect show whether some are odd by themselves"
             return ask(case, around, why)
+    even = None if sure or case.rebuilds else _if_even(case, seen)
+    if even is not None and (action := _check_images(case, seen, even)) is not None:
+        return action
     more = _missing(case, seen, seen.pairs + 1)
-    if _only_an_odd_build(case, seen):
-        return _perhaps_odd(case, seen)
-    if not sure and share(post, left, right) < case.policy.confidence * float(post.commit.sum()):
+    placed = even is not None and even >= case.policy.confidence
+    if placed and _agrees(case, seen):
+        return _suspect(case, seen)
+    if not (sure or placed) and (
+        share(post, left, right) < case.policy.confidence * float(post.commit.sum())
+    ):
         return _beside_the_search(case, seen, more)
     if case.used < case.policy.max_boots and not _denied(case, seen):
         return ask(case, more, "the confirmation boots do not agree with the search yet")
@@ -78,63 +81,54 @@ def confirm(
     )
 
 
-def _sure(case: Assessment, left: int, right: int) -> bool:
-    """Return whether the step is probable enough to name it.
+def _unseen(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
+    return unseen_images(case.ev, seen.left, seen.right)
 
-    If no commit can be built in another layout, no boot can exclude an odd image. The stated
-    probability accounts for that.
+
+def _if_even(case: Assessment, seen: ConfirmationBoots) -> float:
+    """P(the step is there), if no image is odd."""
+    even = case.posterior.if_images_are_even()[seen.left + 1 : seen.right + 1]
+    return float(even.sum()) * (1.0 - case.posterior.creep)
+
+
+def _check_images(case: Assessment, seen: ConfirmationBoots, even: float) -> Action | None:
+    """Boots of other images beside the suspect, where odd images are the larger doubt; None where
+    they are not, or have all been booted.
+
+    `even`: P(the step is there), if no image is odd.
     """
-    policy, post = case.policy, case.posterior
-    of_all = believed(post, left, right)
-    if of_all >= policy.confidence:
-        return True
-    if case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
-        return False
-    if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum()) * (1.0 - post.creep)
-    return of_all >= policy.unchecked and if_even >= policy.confidence
+    if even - stated(case, seen.left, seen.right) < 1.0 - even:
+        return None
+    more = further_checks(case.ev, seen.left, seen.right)
+    if not more or case.used + len(more) > case.policy.max_boots:
+        return None
+    if any(boot.phase in ("search", "confirm") for boot in case.ev.pending):
+        return Wait(why="boots of other images are in flight")
+    return ask(case, more, "an odd image is the larger doubt: other images tell")
 
 
-def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
-    """The nearest measurable kernels on both sides that were never booted, where no other build
-    can tell whether an image is odd."""
-    if case.policy.odd_images <= 0 or case.rebuilds:
-        return []
-    ev = case.ev
-    before = [p for p in range(seen.left, -1, -1) if ev.measurable[p]]
-    behind = [p for p in range(seen.right, ev.last + 1) if ev.measurable[p]]
-    near = (*before[:UNCHECKED_NEIGHBOURS], *behind[:UNCHECKED_NEIGHBOURS])
-    there = {ev.where(b) for b in ev.asked}
-    unseen = sorted(set(near) - there)
-    return [WantedBoot(ev.points[p], first_k(ev, (p,)), "search") for p in unseen]
-
-
-def _only_an_odd_build(case: Assessment, seen: ConfirmationBoots) -> bool:
-    """Return whether an odd image is the only remaining doubt, which more boots cannot resolve."""
-    policy, post = case.policy, case.posterior
-    if (
-        case.rebuilds
-        or seen.pairs < policy.confirm_boots
-        or case.used < UNCHECKED_BUDGET * policy.max_boots
-    ):
-        return False
-    even = float(post.if_images_are_even()[seen.left + 1 : seen.right + 1].sum())
-    return even * (1.0 - post.creep) >= policy.confidence and _agrees(case, seen)
-
-
-def _perhaps_odd(case: Assessment, seen: ConfirmationBoots) -> Action:
+def _suspect(case: Assessment, seen: ConfirmationBoots) -> Action:
+    """The step is there unless an image is odd, which no further image can tell."""
+    if case.ev.pending:
+        return Wait(why="boots of other images are in flight")
     members = tuple(case.ev.points[p] for p in range(seen.left + 1, seen.right + 1))
+    change, interval = (seen.row.change_pct, seen.row.interval_pct) if seen.row else (None, None)
     return concluded(
         case,
         Conclusion(
             kind="inconclusive",
             reason=(
                 f"commit {case.name(seen.right)} and its parent differ in {seen.pairs} fresh "
-                "pairs of boots; that one of their builds is odd by itself cannot be excluded"
-                " without "
-                "another layout of the same code"
+                "pairs of boots, but that one of their images is odd by itself is not excluded"
             ),
             members=members,
             probability=stated(case, seen.left, seen.right),
+            change_pct=change,
+            interval_pct=interval,
+            settled_by=(
+                f"other images of commit {case.name(seen.left)} and commit {case.name(seen.right)}"
+                ", such as builds of both in another layout"
+            ),
         ),
     )
 

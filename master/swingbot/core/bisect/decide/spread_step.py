@@ -173,4 +173,5 @@ def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusio
         ),
         members=members_of(case, left, right),
         probability=stated(case, left, right),
+        settled_by="more boots",
     )

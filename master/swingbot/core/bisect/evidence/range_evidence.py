@@ -42,6 +42,8 @@ class Evidence:
     boots: tuple[Observation, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[WantedBoot, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots without a result
+    # (position, layout) of images of the same level that can be booted in its place
+    controls: tuple[tuple[int, int], ...]
     ratio: bool  # effects are log ratios; else differences in `unit`
     unit: float
     first: int = 0  # position in the whole range of what is position 0 here
@@ -127,6 +129,7 @@ class Evidence:
             boots=tuple(b for b in self.boots if inside(b)),
             pending=tuple(p for p in self.pending if inside(p)),
             failed=tuple((p - low, k) for p, k in self.failed if low <= p <= high),
+            controls=tuple((p - low, i) for p, i in self.controls if low <= p <= high),
             first=self.first + low,
         )
 
@@ -148,6 +151,8 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     points = tuple(i for i, yes in enumerate([True, *alive[1:]]) if yes)
     counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
     boots, failed = _observed(state, counted)
+    lost = {(counted[o.idx], o.k): o.layout for o in state.observations if o.idx in counted}
+    lost_controls = {(p, lost[p, k]) for p, k in failed if not state.layouts and lost[p, k]}
     boot_positions = [position[b.idx] for b in boots]
     done = {(at, b.k) for at, b in zip(boot_positions, boots, strict=True)} | set(failed)
     pending = {
@@ -158,7 +163,8 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     members: dict[int, list[int]] = {}
     for i, p in counted.items():
         members.setdefault(p, []).append(i)
-    fails, seen = Counter(p for p, _ in failed), Counter(boot_positions)
+    of_kernel = [p for p, k in failed if (p, lost[p, k]) not in lost_controls]
+    fails, seen = Counter(of_kernel), Counter(boot_positions)
     values = [v for b in boots for v in b.values]
     ratio = all(v > 0 for v in values)
     return Evidence(
@@ -181,6 +187,12 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         boots=boots,
         pending=tuple(pending[key] for key in sorted(pending) if key not in done),
         failed=failed,
+        controls=tuple(
+            (p, layout)
+            for p, i in enumerate(points)
+            for layout in range(1, 1 + (0 if state.layouts else state.points[i].controls))
+            if (p, layout) not in lost_controls
+        ),
         ratio=ratio,
         unit=1.0 if ratio else _unit(boots, boot_positions, len(points) - 1),
     )

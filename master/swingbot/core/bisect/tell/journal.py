@@ -26,7 +26,7 @@ from swingbot_jobs.codec import Named, plain
 VERSION: Final = 1
 # Another name after every change of what the engine decides from the same facts; the journals in
 # tests/golden/journal show such a change.
-ENGINE: Final = "1"
+ENGINE: Final = "2"
 T = TypeVar("T")
 Facts = dict[str, Any]  # differences from the previous step; the first step has everything
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -97,7 +97,12 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
             for name in _names(BisectionState)
             if name not in _APART
         },
-        points={name: [plain(getattr(point, name)) for point in state.points] for name in fields},
+        points={
+            name: column
+            for name in fields
+            if any(column := [plain(getattr(point, name)) for point in state.points])
+            or name != "controls"
+        },
         observations=tuple(sorted(text(plain(o)) for o in state.observations)),
         in_flight=tuple(sorted(text(plain(f)) for f in state.in_flight)),
     )
