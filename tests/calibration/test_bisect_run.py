@@ -94,11 +94,37 @@ def test_the_answer_begins_as_that_of_git_bisect_does(bench: Bench) -> None:
     assert "boot 1: " in err and "left" in err
 
 
-@pytest.mark.parametrize("culprit", [1, 2, 12])
-def test_the_culprit_is_found_at_either_end_too(bench: Bench, culprit: int) -> None:
-    facts = bench.facts(bench.says(wobbling(culprit)))
+@pytest.mark.parametrize("culprit", [4, 5, 9])
+def test_the_culprit_is_found_at_either_end_by_commits_beside_the_range(
+    bench: Bench, culprit: int
+) -> None:
+    facts = bench.facts(bench.says(wobbling(culprit)), ends=f"{bench.ids[3]}..{bench.ids[9]}")
     assert facts["status"] == "culprit"
     assert facts["culprit"] == {"commit": bench.ids[culprit], "subject": f"commit {culprit}"}
+    assert facts["probability"] >= 0.99
+    started = {line.split()[0] for line in bench.started()}
+    beside = {*bench.ids[:3], *bench.ids[10:]}
+    assert bool(started & beside) == (culprit != 5)
+
+
+@pytest.mark.parametrize("culprit", [1, 12])
+def test_without_a_commit_beside_the_range_its_end_is_a_suspect_at_once(
+    bench: Bench, culprit: int
+) -> None:
+    command = bench.says(wobbling(culprit))
+    status, said, _ = bench.bisect(command, "--exit-code")
+    assert status == 4
+    lines = said.splitlines()
+    assert lines[0] == f"no culprit; {bench.ids[culprit]} is a suspect"
+    settle = next(line for line in lines if line.startswith("to settle"))
+    assert "--layouts" in settle
+    end = bench.ids[0] if culprit == 1 else bench.ids[12]
+    assert f"end {end[:12]} has no" in settle
+    facts = bench.facts(command)
+    assert facts["suspect"]["commit"] == bench.ids[culprit]
+    assert 0.5 < facts["suspect"]["probability"] < 0.99
+    assert (facts["culprit"], facts["culprits"], facts["verdict"]) == (None, [], "worse")
+    assert facts["boots"] <= 40
 
 
 def test_json_is_alone_on_stdout_and_has_the_keys_of_a_bisection(bench: Bench) -> None:

@@ -247,9 +247,9 @@ def test_time_never_runs_backwards_in_the_journal(tmp_path: Path) -> None:
     [
         World(commits=70, effects={44: -0.05}, run_sd=0.02, runs=5),
         World(commits=90, effects={3: 0.2}, run_sd=0.05, boot_sd=0.02),
-        World(commits=64, effects={64: 0.015}, run_sd=0.0001),
-        World(commits=2, effects={1: -0.1}, run_sd=0.02),
-        World(commits=1, effects={1: -0.1}, run_sd=0.02),
+        World(commits=64, effects={64: 0.015}, run_sd=0.0001, controls=(4, 4, 4)),
+        World(commits=2, effects={1: -0.1}, run_sd=0.02, controls=(4, 4, 4)),
+        World(commits=1, effects={1: -0.1}, run_sd=0.02, controls=(4, 4, 4)),
         World(commits=1000, effects={777: -0.1}, run_sd=0.02),
         World(commits=60, effects={31: -0.18}, run_sd=0.02, heavy=0.1),
         World(commits=60, effects={31: -0.10}, run_sd=0.01, low=0.3),

