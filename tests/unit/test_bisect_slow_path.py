@@ -13,7 +13,7 @@ from swingbot.core.bisect.evidence.far_runs import far_runs
 from swingbot.core.bisect.evidence.range_evidence import gather
 from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.posterior.slow_path import Path, ShareStep
-from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_boots
+from swingbot.core.bisect.posterior.step_posterior import wild_on_both_sides
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
@@ -122,11 +122,9 @@ def test_low_boots_of_one_side_belong_to_the_kernel_and_are_not_left_out() -> No
         wild=tuple(0.9 if b.values[0] < 950.0 else 0.0 for b in ev.boots),
         mode=(),
     )
-    assert wild_boots(ev, post) == set()
+    assert wild_on_both_sides(ev, post) == set()
     both = replace(post, wild=tuple(0.9 if b.k == 3 else 0.0 for b in ev.boots))
-    assert wild_boots(ev, both) == {(0, 3), (4, 3)}
-    moved = replace(post, wild=(), mode=tuple(-0.1 * (b.values[0] < 950.0) for b in ev.boots))
-    assert in_first_mode(ev, moved) == ev.boots
+    assert wild_on_both_sides(ev, both) == {(0, 3), (4, 3)}
 
 
 def test_low_boots_of_the_bad_end_are_a_share_of_its_boots() -> None:

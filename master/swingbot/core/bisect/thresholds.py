@@ -127,9 +127,9 @@ FAILED_PER_GOOD: Final = 2
 # P(wild) from which a boot is excluded from a printed effect. Lower: boots are excluded because
 # they do not fit.
 WILD_P: Final = 0.5
-# P that chance puts wild boots, or those of a second mode, so unevenly before and behind the step
-# (Fisher's test), below which they belong to the kernel and count. Larger: disturbed boots widen
-# effects; 0: where 60 % of the boots behind a step show it, the others are left out.
+# P that chance puts wild boots so unevenly before and behind the step (Fisher's test), below which
+# they belong to the kernel and count in a printed effect. Larger: disturbed boots widen effects; 0:
+# where 60 % of the boots behind a step show it, the others are left out.
 WILD_APART_P: Final = 0.1
 # Weight of such a boot in the search for wandering, relative to a good one. 1: a wild boot is
 # mistaken for a moving testbox.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment
-from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_boots
+from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_on_both_sides
 from swingbot.core.bisect.thresholds import SLOW_PATH_PERHAPS
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -61,7 +61,7 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     both = sorted(sides[0].keys() & sides[1].keys())
     where = {(position, b.k): b.testbox for position, b in boots if b.phase == "confirm"}
     same = [k for k in both if where[left, k] == where[right, k]]
-    wild = set() if shared else wild_boots(ev, post)
+    wild = set() if shared else wild_on_both_sides(ev, post)
     ks = [k for k in same if not {(left, k), (right, k)} & wild]
     if len(same) - len(ks) > policy.max_confirm:  # a testbox like that: leave nothing out
         ks = same

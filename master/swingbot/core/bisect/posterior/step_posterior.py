@@ -107,32 +107,31 @@ class Posterior:
 
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
     """(position, k) of boots that are rather wild than not; none where the model has no wild
-    boots, or where those before the step and those behind it differ in their share: such boots
-    belong to the kernel.
+    boots.
     """
-    wild = [p > WILD_P for p in post.wild]
-    if not any(wild) or _of_one_side(ev, post, wild):
-        return set()
-    return {ev.key(b) for b, is_wild in zip(ev.boots, wild, strict=True) if is_wild}
+    return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > WILD_P}
+
+
+def wild_on_both_sides(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
+    """`wild_boots`, but none where those before the step and those behind it differ in their share:
+    such boots belong to the kernel.
+    """
+    wild = wild_boots(ev, post)
+    behind = post.behind()[list(ev.boot_positions)] > 0.5
+    odd = np.array([ev.key(b) in wild for b in ev.boots])
+    many = [int((odd & (behind == side)).sum()) for side in (False, True)]
+    p = fisher_p(many, [int((~behind).sum()), int(behind.sum())])
+    return set() if p < WILD_APART_P else wild
 
 
 def in_first_mode(ev: Evidence, post: Posterior) -> Sequence[Observation]:
-    """The boots with those of the second mode moved onto the first; as they are where the step
-    changes the share of that mode.
-    """
-    if not any(post.mode) or _of_one_side(ev, post, [off != 0.0 for off in post.mode]):
+    """The boots with those of the second mode moved onto the first."""
+    if not any(post.mode):
         return ev.boots
     return [
         replace(b, values=tuple(ev.moved(v, -off) for v in b.values)) if off else b
         for b, off in zip(ev.boots, post.mode, strict=True)
     ]
-
-
-def _of_one_side(ev: Evidence, post: Posterior, odd: Sequence[bool]) -> bool:
-    """Whether the boots before the step and those behind it differ in their share of odd ones."""
-    behind = post.behind()[list(ev.boot_positions)] > 0.5
-    many = [sum(is_odd for is_odd, b in zip(odd, behind, strict=True) if b == s) for s in (0, 1)]
-    return fisher_p(many, [int((~behind).sum()), int(behind.sum())]) < WILD_APART_P
 
 
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
