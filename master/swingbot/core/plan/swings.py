@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from swingbot.core.bisect.thresholds import SPREAD_PAIRS, SPREAD_STEP_ALPHA
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.evidence import Answer
+from swingbot.core.stats.path_share import pair_odds
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import EXPLAINED_SHARE
@@ -67,6 +70,24 @@ def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: s
         return [math.log(h / b) for b, h in pairs]
     unit = max((abs(v) for pair in pairs for v in pair), default=0.0) or 1.0
     return [(h - b) / unit for b, h in pairs]
+
+
+def path_odds(
+    base: Sequence[BootRuns], head: Sequence[BootRuns], form: str, least: float
+) -> list[float]:
+    """Return the evidence of far-off runs after each of the pairs of `pair_differences`; `least` is
+    the minimum effect. Empty if the runs cannot be mapped to the scale of effects."""
+    sides = [{b.k: [float(v) for v in b.values] for b in side if b.values} for side in (base, head)]
+    values = [v for side in sides for runs in side.values() for v in runs]
+    ks = sorted(sides[0].keys() & sides[1].keys())
+    if not ks or not all(map(math.isfinite, values)):
+        return []
+    ratio = form == "ratio" and min(values) > 0
+    unit = math.fsum(map(abs, values)) / len(values) or 1.0
+    scaled = [
+        [np.log(side[k]) if ratio else np.array(side[k]) / unit for k in ks] for side in sides
+    ]
+    return pair_odds(scaled[0], scaled[1], least)
 
 
 def direction_of(effect: float, better: str | None) -> Direction:

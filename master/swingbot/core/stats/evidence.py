@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -98,10 +98,16 @@ def wanted(prior: PairPrior, gate: EvidenceThresholds) -> float:
 
 
 def sequential(
-    diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: EvidenceThresholds | None = None
+    diffs: Sequence[float],
+    prior: PairPrior = UNKNOWN,
+    gate: EvidenceThresholds | None = None,
+    odds: Sequence[float] = (),
 ) -> Decision:
     """Read `diffs` in order until the evidence suffices for either answer.
 
+    `odds`: number of pairs - 1 -> likelihood that the kernels differ in the share of far-off runs,
+    over that of one share (`path_share.pair_odds`); none: 1. Half of the error is theirs, so twice
+    the threshold accepts; above 1 they keep a swing that the mean alone rejects.
     The answer depends on the order of the pairs, never on how many arrived at once.
     Raises ValueError if a difference is not finite.
     """
@@ -115,8 +121,25 @@ def sequential(
     decision = Decision(answer="more", bf=1.0, pairs=0, mean=0.0, reason="no pair yet")
     for n in range(1, min(len(values), gate.max_pairs) + 1):
         decision = _after(values[:n], prior, gate)
+        if decision.answer != "accept" and n <= len(odds) and odds[n - 1] > 1.0:
+            decision = _with_path(decision, gate, odds[n - 1])
         if decision.answer != "more":
             break
+    return decision
+
+
+def _with_path(decision: Decision, gate: EvidenceThresholds, odds: float) -> Decision:
+    """Return the decision with the evidence of far-off runs."""
+    limit, side = 2.0 * gate.threshold, gate.direction or math.copysign(1.0, decision.mean)
+    shown = odds >= limit and side * decision.mean >= _least(gate)
+    if shown and decision.pairs >= max(2, gate.min_pairs):
+        why = (
+            f"odds {odds:.3g} that a share of the runs is far off after {decision.pairs} pairs; the"
+            f" threshold is {limit:g}"
+        )
+        return replace(decision, answer="accept", bf=odds, reason=why)
+    if decision.answer == "reject" and decision.pairs < gate.max_pairs:
+        return replace(decision, answer="more")
     return decision
 
 

@@ -6,7 +6,6 @@ path that some runs take".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -119,9 +118,36 @@ def ln_counts(taken: Indices, units: Indices, together: float) -> Floats:
 
 def two_shares(taken: Indices, units: Indices, head: npt.NDArray[np.bool_]) -> float:
     """Likelihood of two shares over that of one; `head` marks the boots of the second kernel."""
+    tables = [
+        [ln_counts(taken[side], units[side], together).sum(axis=0) for side in (~head, head)]
+        for together, _ in FAR_RUNS_TOGETHER
+    ]
+    tops = [max(float(table[side].max()) for table in tables) for side in (0, 1)]
     one, two = 0.0, 0.0
-    for together, weight in FAR_RUNS_TOGETHER:
-        sides = [np.exp(ln_counts(taken[s], units[s], together).sum(axis=0)) for s in (~head, head)]
-        two += weight * math.prod(float(side.mean()) for side in sides)
+    for table, (_, weight) in zip(tables, FAR_RUNS_TOGETHER, strict=True):
+        sides = [np.exp(ln - top) for ln, top in zip(table, tops, strict=True)]
+        two += weight * float(sides[0].mean() * sides[1].mean())
         one += weight * float((sides[0] * sides[1]).mean())
     return two / max(one, 1e-300)
+
+
+def pair_odds(base: Sequence[Floats], head: Sequence[Floats], least: float) -> list[float]:
+    """Number of pairs - 1 -> likelihood that the kernels differ in the share of runs far off.
+
+    It is over that of one share, averaged over runs far below and far above; 1 without such runs.
+    Boots are runs on the effect scale, in the order of the pairs; `least` is as in `far_runs`.
+    """
+    odds = []
+    for pairs in range(1, min(len(base), len(head)) + 1):
+        is_head = np.repeat([False, True], pairs)
+        boots = [*base[:pairs], *head[:pairs]]
+        far = far_runs(boots, is_head.astype(np.intp), (0, 1), least)
+        odds.append(
+            1.0
+            if far is None
+            else (
+                two_shares(far.below, far.runs, is_head) + two_shares(far.above, far.runs, is_head)
+            )
+            / 2.0
+        )
+    return odds

@@ -282,8 +282,12 @@ def decide(
     )
     if swing.source == "spread":
         return plan.decide_spread(sides[0], sides[1], rule.form, wider=swing.direction != "better")
+    prior, gate = gate_of(catalogue, tx, swing, job)
     return sequential(
-        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(catalogue, tx, swing, job)
+        plan.pair_differences(sides[0], sides[1], rule.form),
+        prior,
+        gate,
+        plan.path_odds(sides[0], sides[1], rule.form, gate.min_effect),
     )
 
 
