@@ -209,8 +209,8 @@ def _hypotheses(sides: Sides, pairs: list[ThetaPair], coupled: Coupling) -> _Hyp
     i, j = [p.before for p in pairs], [p.after for p in pairs]
     left, right = sides.left[i], sides.right[j]
     # power of the level x (pair, gap)
-    low = np.einsum("tgpc,tgc->ptg", left, coupled.stepped(right[:, :, 0]))
-    high = np.einsum("tgpc,tgc->ptg", right, coupled.stepped(left[:, :, 0]))
+    low = np.einsum("tgcp,tgc->ptg", left, coupled.stepped(right[..., 0]))
+    high = np.einsum("tgcp,tgc->ptg", right, coupled.stepped(left[..., 0]))
     with np.errstate(divide="ignore"):
         ln = np.log(low[0]) + sides.left_top[i] + sides.right_top[j]
     powers = (coupled.levels - coupled.middle)[:, None] ** np.arange(3)

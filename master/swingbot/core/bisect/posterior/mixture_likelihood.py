@@ -25,7 +25,7 @@ _FINE: Final = 8  # positions of a boot between two levels of the grid
 _MOST_LEVELS: Final = 400
 _LEAST_SMEAR: Final = 0.2  # cells: a layout narrower than that is not visible on the grid
 _SMEAR_REACH: Final = 5.0  # of a layout, in its sd
-_BLOCK: Final = 64  # levels that are convolved at once, with those within reach
+_BLOCK: Final = 40  # levels that are convolved at once, with those within reach
 _CHUNK: Final = 30_000  # numbers that are worked on at once: they fit into the cache
 _LEAST_LIKELIHOOD: Final = 1e-300
 # of a convolution with a wide density: its nodes in one sd, and sd in cells below which it has none
@@ -94,18 +94,23 @@ def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats)
     tables = np.empty((len(thetas), len(columns.at), len(levels)))
     chunk = max(1, _CHUNK // nodes[0].size)
     for layout in dict.fromkeys(layout for layout, _, _ in groups):
-        near = _smeared(scaled, layout / step) if layout in smears else scaled
+        near, near_row = scaled, row
+        if layout in smears:
+            some = np.unique(row[[i for key, of in groups.items() if key[0] == layout for i in of]])
+            near, near_row = _smeared(scaled[some], layout / step), np.searchsorted(some, row)
         for odd, mode in [(o, m) for at, o, m in groups if at == layout]:
             these = np.array(groups[layout, odd, mode], np.intp)
-            other = far if mode is None else _moved(near, mode / step)
+            other, other_row = far, row
+            if mode is not None:
+                other, other_row = _moved(near, mode / step), near_row
             for some in np.split(these, range(chunk, len(these), chunk)):
                 if odd:
-                    of_images = near[row[some]]
+                    of_images = near[near_row[some]]
                     of_images *= 1.0 - odd
-                    of_images += odd * other[row[some]]
+                    of_images += odd * other[other_row[some]]
                     of_images = _ln_again(of_images, top[row[some]])
                 elif layout in smears:
-                    of_images = _ln_again(near[row[some]], top[row[some]])
+                    of_images = _ln_again(near[near_row[some]], top[row[some]])
                 else:
                     of_images = nodes[kind[some]]
                 tables[some] = _summed(of_images, merge)

@@ -18,6 +18,7 @@ from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, Policy
 
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
+_BLOCK: Final = 100  # levels that are summed into cells at once
 _CHUNK: Final = 30_000  # numbers that are worked on at once: they fit into the cache
 
 
@@ -31,7 +32,9 @@ class Coupling:
     levels: Floats
     share: Floats  # level -> shares of its two coarse neighbours
     kernel: Floats  # coarse x coarse density
-    powers: Floats  # `share`, then it times the level, then times its square, side by side
+    # slices of levels, slices of (cell, power of the level) side by side in which they have shares,
+    # and these shares times the powers
+    blocks: tuple[tuple[slice, slice, Floats], ...]
 
     @property
     def step(self) -> float:
@@ -68,12 +71,18 @@ def coupling(levels: Floats, policy: Policy) -> Coupling:
     share[rows, lower], share[rows, lower + 1] = 1.0 - (cell - lower), cell - lower
     # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
-    off = levels - float(levels[0] + levels[-1]) / 2.0
+    off = (levels - float(levels[0] + levels[-1]) / 2.0)[:, None, None] ** np.arange(3)
+    powers = (share[:, :, None] * off).reshape(len(levels), -1)
+    blocks = []
+    for first in range(0, len(levels), _BLOCK):
+        block = slice(first, min(first + _BLOCK, len(levels)))
+        near = slice(3 * int(lower[block.start]), 3 * int(lower[block.stop - 1]) + 6)
+        blocks.append((block, near, powers[block, near]))
     return Coupling(
         levels,
         share,
         toeplitz(effect_density(coarse - coarse[0], policy, blur)),
-        np.hstack([share * (off**power)[:, None] for power in range(3)]),
+        tuple(blocks),
     )
 
 
@@ -91,7 +100,7 @@ class Sides:
     """The boots before and after each gap between measured positions, under each theta.
 
     The likelihoods are relative to the largest over levels, exp(`left_top`) and exp(`right_top`),
-    and summed into coarse cells: (theta, gap, power of the level, cell). `whole` is
+    and summed into coarse cells: (theta, gap, cell, power of the level). `whole` is
     (theta, level) -> ln likelihood of all boots.
     """
 
@@ -106,7 +115,7 @@ def sides_of(points: Floats, coupled: Coupling) -> Sides:
     """`points`: (theta, measured position, level) -> ln likelihood of the boots there."""
     thetas, many, levels = points.shape
     gaps, cells = many - 1, coupled.share.shape[1]
-    in_cells = np.empty((2, thetas, gaps, 3, cells))
+    in_cells = np.zeros((2, thetas, gaps, cells, 3))
     tops = np.empty((2, thetas, gaps))
     whole = np.empty((thetas, levels))
     chunk = max(1, _CHUNK // (gaps * levels))
@@ -124,5 +133,7 @@ def sides_of(points: Floats, coupled: Coupling) -> Sides:
             side.max(axis=2, out=top)
             side -= top[:, :, None]
             rows = exp_below(side.reshape(-1, levels))
-            np.matmul(rows, coupled.powers, out=out.reshape(len(rows), -1))
+            sums = out.reshape(len(rows), -1)
+            for block, near, powers in coupled.blocks:
+                sums[:, near] += rows[:, block] @ powers
     return Sides(in_cells[0], in_cells[1], tops[0], tops[1], whole)
