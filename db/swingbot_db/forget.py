@@ -86,6 +86,13 @@ CREATE TEMPORARY TABLE forgotten_row ON COMMIT DROP AS
     AND (r.arm = a.arm OR r.reference = a.arm)
   WHERE EXISTS (SELECT FROM run n WHERE n.boot = x.id AND n.unit_job = r.unit_job)
 """
+_NEEDED: Final = """
+SELECT EXISTS (SELECT FROM variant v WHERE v.commit = :commit
+  AND (EXISTS (SELECT FROM kernel_build b WHERE b.build_key = v.build_key)
+    OR EXISTS (SELECT FROM orders o WHERE o.build_key = v.build_key)
+    OR EXISTS (SELECT FROM comparison_arm a JOIN comparison c ON c.id = a.comparison
+      WHERE a.variant = v.id AND c.status IN ('waiting', 'running'))))
+"""
 _NO_SIDE: Final = json.dumps({"boots": 0, "runs": 0, "mean": None, "stddev": None})
 _KEY: Final = "comparison, testbox, unit_job, metric, against, arm"
 # What refers to a row goes before it. The trigger of `sample` removes the means.
@@ -238,6 +245,11 @@ def remove(conn: sa.Connection, plan: Removal, who: str, why: str) -> list[str]:
     )
     left = {row.sha256 for row in conn.execute(sa.text(_STILL_NAMED))}
     return [sha256 for sha256 in plan.files if sha256 not in left]
+
+
+def needs_commit(conn: sa.Connection, commit: str) -> bool:
+    """Return whether a kernel of `commit` was built or is wanted."""
+    return bool(conn.execute(sa.text(_NEEDED), {"commit": commit}).scalar_one())
 
 
 def _all(conn: sa.Connection, statements: str, given: Mapping[str, Any]) -> None:

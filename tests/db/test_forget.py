@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
+from swingbot.adapters import limits
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
 from swingbot.app.cli import main
+from swingbot.app.keep.retain import retain
 from swingbot.app.settings import Settings, load
 from swingbot.core.model.artifact import Gone
 from swingbot.service.ports import GitError
@@ -182,6 +185,43 @@ def test_a_patched_kernel_goes_with_its_build_boots_and_objects(
         mirror.facts(patched)
     with engine.connect() as conn:
         assert read.variant(conn, f"v{head.variant}")["build"] is None
+
+
+def test_objects_of_a_request_under_way_stay_until_it_is_over(
+    settings: Settings, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FORGET_SECONDS", 0.3)
+    mirror = Mirror(settings.mirror)
+    base = commit_of(mirror, b"int a;\n")
+    patched, again = (commit_of(mirror, text, base) for text in (b"int b;\n", b"int c;\n"))
+    for commit in (base, patched, again):
+        mirror.keep(commit)
+    head, _, _ = a_comparison_of_a_guest(engine, settings)
+    with engine.begin() as conn:
+        tree = conn.execute(sa.text("SELECT min(id) FROM tree")).scalar_one()
+        tail = make.a_variant(conn, tree, 2)
+        make.a_kernel_build(conn, tail)
+        for kernel, commit in ((head, patched), (tail, again)):
+            conn.execute(
+                sa.text("UPDATE variant SET commit = :commit, origin = 'patch' WHERE id = :id"),
+                {"commit": commit, "id": kernel.variant},
+            )
+    with mirror.quarantine() as aside:
+        for kernel in (head, tail):
+            words = ("forget", f"v{kernel.variant}", "--yes", "--force")
+            told = swingbot(settings, db_url, *words)
+            assert "its git objects go with the daily" in told.output, told.output
+        # what the request finds in the mirror is not written again
+        aside._git("hash-object", "-w", "--stdin", stdin=b"int b;\n")
+        assert not list(aside._aside.path.rglob("??/*"))
+    assert mirror.facts(patched) and mirror.facts(again)
+    with engine.begin() as conn:
+        make.an_order(conn, tail)
+    retain(settings, engine, datetime.now(UTC), really=True)
+    with pytest.raises(GitError):
+        mirror.facts(patched)
+    assert mirror.facts(again).parents == (base,)
+    assert not list((mirror.path / "swingbot-forgotten").iterdir())
 
 
 def commit_of(mirror: Mirror, content: bytes, *parents: str) -> str:

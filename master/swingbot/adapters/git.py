@@ -12,8 +12,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -77,6 +77,12 @@ _BOILERPLATE: Final = (
     "Please make sure you have the correct access rights",
     "and the repository exists.",
 )
+
+
+_FETCH_LOCK: Final = "swingbot-fetch.lock"
+# Requests under way share it; who removes objects has it alone.
+_OBJECTS_LOCK: Final = "swingbot-objects.lock"
+_FORGOTTEN: Final = "swingbot-forgotten"  # has a file for each commit
 
 
 class TooMuchWork(GitError):
@@ -450,22 +456,72 @@ class Mirror:
         """Protect `commit` from garbage collection, whatever its branch does later."""
         self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
 
-    def forget(self, commit: str) -> int:
-        """Remove the references to `commit` but for tips of branches, and the objects that nothing
-        else needs; return their number. What was packed meanwhile stays until git repacks it.
+    def forget(self, commit: str) -> None:
+        """Note that `commit` is to be removed, by `remove_forgotten`."""
+        (self.path / _FORGOTTEN).mkdir(exist_ok=True)
+        (self.path / _FORGOTTEN / commit).touch()
+
+    def remove_forgotten(self, needed: Callable[[str], bool], seconds: float = 0.0) -> int:
+        """Remove the references to forgotten commits but for tips of branches, and the objects that
+        nothing else needs; return their number. Those that are `needed` again stay. What was packed
+        meanwhile stays until git repacks it.
+
+        A request under way may use objects that it found here: it is waited for. Raises GitError
+        if one still is after `seconds`; then nothing is removed yet.
         """
+        if not (forgotten := sorted((self.path / _FORGOTTEN).glob("*"))):
+            return 0
+        removed = 0
+        with self._alone(seconds):
+            for note in forgotten:
+                if not needed(note.name):
+                    removed += self._remove(note.name)
+                note.unlink()
+        return removed
+
+    def _remove(self, commit: str) -> int:
         names = self._git("for-each-ref", f"--points-at={commit}", "--format=%(refname)").split()
         for name in names:
             if not name.endswith("/tip"):
                 self._git("update-ref", "-d", name)
-        only = self._git("rev-list", "--objects", "--no-object-names", commit, "--not", "--all")
+        if self._run("cat-file", "-e", commit).rc != 0:
+            return 0
+        words = ("--objects", "--no-object-names", "--missing=allow-any")
+        only = self._git("rev-list", *words, commit, "--not", "--all").split()
         removed = 0
-        for sha in only.split():
+        for sha in reversed(only):  # after what leads to it, so that it is found again
             file = self.path / "objects" / sha[:2] / sha[2:]
             if file.exists():
                 file.unlink()
                 removed += 1
         return removed
+
+    @contextmanager
+    def _alone(self, seconds: float) -> Iterator[None]:
+        """Exclude requests and fetches. Raises GitError."""
+        end = time.monotonic() + seconds
+        while True:
+            with ExitStack() as locks:
+                if all(
+                    locks.enter_context(self._locked(name, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                    for name in (_FETCH_LOCK, _OBJECTS_LOCK)
+                ):
+                    yield
+                    return
+            if time.monotonic() >= end:
+                raise GitError("a request or a fetch that may need the objects is under way")
+            time.sleep(0.2)
+
+    @contextmanager
+    def _locked(self, name: str, how: int) -> Iterator[bool]:
+        """Lock the mirror; yield whether that succeeded."""
+        with (self.path / name).open("a") as lock:
+            try:
+                fcntl.flock(lock, how)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def call(self, tree: str, name: str, commit: str) -> None:
         """Make `name` an alias of `commit` wherever a commit of `tree` is named."""
@@ -491,7 +547,10 @@ class Mirror:
         `admit`, and is gone afterwards otherwise.
         """
         self._run("rev-parse", "--git-dir")  # creates the mirror
-        with quarantine(self.path / "objects") as aside:
+        with (
+            self._locked(_OBJECTS_LOCK, fcntl.LOCK_SH),
+            quarantine(self.path / "objects") as aside,
+        ):
             yield QuarantinedMirror(self, aside)
 
     def without(self, tip: str, commit: str) -> str:
@@ -598,19 +657,16 @@ class Mirror:
     def _fetching(self) -> Iterator[None]:
         self._run("rev-parse", "--git-dir")  # creates the mirror
         end = time.monotonic() + limits.FETCH_SECONDS
-        with (self.path / "swingbot-fetch.lock").open("a") as lock:
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > end:
-                        raise GitError(
-                            "another fetch into the mirror has not ended within an hour; try "
-                            "again later"
-                        ) from None
-                    time.sleep(0.2)
-            yield
+        while True:
+            with self._locked(_FETCH_LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
+                if locked:
+                    yield
+                    return
+            if time.monotonic() > end:
+                raise GitError(
+                    "another fetch into the mirror has not ended within an hour; try again later"
+                )
+            time.sleep(0.2)
 
     def _git(
         self,

@@ -55,6 +55,8 @@ MAINTAINERS_OUTPUT_KIB: Final = 256
 MAINTAINERS_SECONDS: Final = 30.0
 # Seconds of a fetch; a whole kernel history takes half an hour over a slow line.
 FETCH_SECONDS: Final = 3600.0
+# Seconds for which `swingbot forget` waits until no request may need the objects.
+FORGET_SECONDS: Final = 600.0
 # Seconds in which a remote names its tips, so that it does not keep others from being polled.
 TIP_SECONDS: Final = 60.0
 # Seconds in which a page learns where commits are; 150 000 commits take 2.

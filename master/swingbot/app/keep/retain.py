@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from swingbot.adapters.artifacts import GONE, ArtifactDirectory
+from swingbot.adapters.git import Mirror
 from swingbot.app.keep.backup import alone, write_json
+from swingbot.app.keep.forget import needed
 from swingbot.app.settings import Settings
 from swingbot.core.keep.retention import (
     ClassTotal,
@@ -25,6 +29,7 @@ from swingbot.core.keep.retention import (
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.limits import RECORD_BYTES
+from swingbot.service.ports import GitError
 from swingbot_db.engine import Engine
 from swingbot_db.keep import expire_names, named_artifacts
 
@@ -74,6 +79,8 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
         freed = sum(_prune(settings, store, one) for one in verdicts if one.goes) if really else 0
         if really:
             write_json(_stamp(settings), {"at": now.isoformat(timespec="seconds"), "freed": freed})
+            with suppress(GitError):  # requests are under way: tomorrow
+                Mirror(settings.mirror).remove_forgotten(partial(needed, engine))
         names = _expire_names(engine, days["kernels"], now, really=really)
     return Retained(totals=totals(verdicts, days), names=names, pruned_before=pruned, freed=freed)
 
