@@ -200,3 +200,28 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(
     assert len(brain.comparisons("anchor")) == anchors + 1
     assert (state(brain)[1] or "").startswith("moved: the anchor kernel no longer gives results")
     assert sent(brain) == ["testbox rack7 has drifted"]
+
+
+@pytest.mark.parametrize("brain", [3], indirect=True)
+def test_a_kernel_that_sees_half_of_the_machine_claims_nothing_and_leaves_the_machine_alone(
+    brain: MemoryBrain,
+) -> None:
+    compared(brain, "rack7")
+    brain.fake.facts |= {"nr_cpu": 1, "memory_kb": 1_000_000}
+    brain.run()
+    base = brain.base
+    brain.commit(*plain(2))
+    brain.fake.facts |= {"memory_kb": 500_000}
+    asked = compare(brain.lab, base, brain.base, job_files=[JOB], testboxes=["rack7"], boots=2)
+    for _ in range(8):
+        brain.rounds(2)
+        ready_again(brain)
+    runs = [run for run in brain.store.db.runs.values() if run.status == "invalid"]
+    assert {run.reason for run in runs} == {
+        "the kernel sees 488 of 1024 MiB of memory of testbox rack7, and other kernels saw all, so"
+        " this kernel or its configuration lacks them (CONFIG_NR_CPUS, NUMA, X2APIC)"
+    }
+    assert not any(run.samples for run in runs)
+    assert brain.comparison(asked).status == "done" and not brain.store.db.swings
+    assert (state(brain)[0], screening(brain)[0], failures(brain)) == ("active", True, 0)
+    assert not any("hardware changed" in why for why in history(brain))

@@ -183,6 +183,7 @@ class Testbox:
     model: str
     nr_cpu: int
     memory_mb: int
+    nr_node: int | None = None  # NUMA nodes; None: not compared with what a kernel sees
     label: str = ""  # shown with its numbers
     # bit-identical results on a busy host: needs no host lease, and equal k means equal boots
     repeatable: bool = False
@@ -298,7 +299,8 @@ class Testbox:
 _REMEMBERED: Final = tuple(
     one.name
     for one in fields(Testbox)
-    if one.name not in ("driver", "perturbations", "tuning", "lkp", "longest_boot_seconds")
+    if one.name
+    not in ("driver", "perturbations", "tuning", "lkp", "longest_boot_seconds", "nr_node")
 )
 
 

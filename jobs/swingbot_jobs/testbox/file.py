@@ -50,6 +50,7 @@ class _TestboxFile:
     model: str
     nr_cpu: Annotated[int, at_least(1)]
     memory_mb: Annotated[int, at_least(64)]
+    nr_node: Annotated[int, at_least(1)] | None = None
     label: str = ""
     repeatable: bool = False
     perturbations: Perturbations | None = None
@@ -67,7 +68,7 @@ class _TestboxFile:
 
 # fields that a testbox has as its file says
 _PLAIN: Final = (
-    *("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "label"),
+    *("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "nr_node", "label"),
     *("repeatable", "perturbations", "boot_seconds", "longest_boot_seconds", "accepts"),
 )
 

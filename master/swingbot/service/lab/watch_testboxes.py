@@ -16,6 +16,7 @@ from swingbot.core.model.testbox_state import (
     TestboxPhase,
 )
 from swingbot.core.plan.alerts import MOVED
+from swingbot.core.plan.seen_hardware import whole
 from swingbot.core.plan.testbox_rules import (
     UNFIT,
     Screening,
@@ -181,7 +182,7 @@ def screen_testboxes(
     ]
     screenings, facts = tx.testboxes.screenings(names), tx.boots.latest_facts_of(names)
     for name in names:
-        now = hardware(present[name], facts[name])
+        now = hardware(present[name], whole(present[name], facts[name]))
         if not _changed(tx.testboxes, tx.anchors, name, screenings[name].hardware, now):
             _screen(tx, name, screenings[name], needed[name], active=states[name] == "active")
 

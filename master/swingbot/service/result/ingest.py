@@ -14,12 +14,15 @@ from typing import IO, Any, Final, cast
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Attempt, Order
+from swingbot.core.plan.seen_hardware import invalid_reason, short_of
 from swingbot.core.results.metric_names import within_budget
 from swingbot.service import limits
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.results import ReadingStopped, ResultReader, Unreadable
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
@@ -105,6 +108,8 @@ def _ingest_boot(
     except ReadingStopped as error:
         tx.attempts.set_reason(attempt.id, f"the results could not be read: {error}; repeated")
         return False
+    if lacking := _short_of(catalogue, tx.testboxes, tx.orders, order, outcome):
+        runs = [replace(run, status="invalid", reason=lacking, samples={}) for run in runs]
     if limited := next((run.reason for run in runs if run.limited), None):
         tx.attempts.set_reason(attempt.id, f"{limited}; repeated")
         return False
@@ -124,6 +129,21 @@ def _ingest_boot(
             },
         )
     return True
+
+
+def _short_of(
+    catalogue: Catalogue, testboxes: Testboxes, orders: Orders, order: Order, outcome: Outcome
+) -> str | None:
+    """Return why a boot counts for nobody whose kernel sees less than its testbox has."""
+    testbox = catalogue.testboxes.present.get(order.testbox or "")
+    if testbox is None or outcome.status != "up":
+        return None
+    if (lacking := short_of(testbox, outcome.facts)) is None:
+        return None
+    known = testboxes.screenings([testbox.name])[testbox.name].hardware or {}
+    before = short_of(testbox, known) is None and "nr_cpu" in known
+    anchor = order.id in orders.of_anchors()
+    return invalid_reason(testbox, lacking, anchor=anchor, before=before)
 
 
 def read_runs(
