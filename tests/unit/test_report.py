@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, PostedMail
-from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side, Tail
 from swingbot.core.model.statuses import GateAnswer
 from swingbot.core.proof.clues import Clue, ClueKind
 from swingbot.core.report.mails.first import mail, subsystem
@@ -565,3 +565,28 @@ def test_a_change_of_the_spread_is_claimed_as_one_and_survives_the_draft() -> No
     assert "NOT confirmed" not in made.body
     assert typed(ReportFacts, codec.plain(the_facts(headline=row))).headline.spread_ratio == 3.06
     assert "spread_ratio" not in codec.plain(the_facts())["headline"]
+
+
+def test_a_tail_that_follows_the_change_is_named_with_its_percentile() -> None:
+    tail = Tail(
+        side="head",
+        far=15,
+        runs=100,
+        other_far=0,
+        other_runs=100,
+        apart_pct=-50.2,
+        rest_pct=0.04,
+        percentile=1,
+        base=99.1,
+        head=49.3,
+    )
+    body = " ".join(mail(the_facts(headline=a_row(tail=tail))).body.split())
+    assert (
+        "The tail follows the change: 15 of 100 runs of the commit are far off the others by about"
+        " -50 %, of its parent 0 of 100; the others change by +0.04 %. The p1 of the runs goes from"
+        " 99.1 to 49.3."
+    ) in body
+    assert "The tail" not in mail(the_facts()).body
+    assert (
+        typed(ReportFacts, codec.plain(the_facts(headline=a_row(tail=tail)))).headline.tail == tail
+    )

@@ -568,6 +568,14 @@ def test_a_path_may_give_zero() -> None:
     row = compare(slow_runs(1, 0.0), head, HIGHER)
     assert row.verdict == "worse"
     assert "10 of 100 runs of head are about -100 % off the others" in (row.reason or "")
+    assert "; p1 of the runs 9" in (row.reason or "") and (row.reason or "").endswith("-> 0")
+    tail = row.tail
+    assert tail is not None and (tail.side, tail.far, tail.other_far) == ("head", 10, 0)
+    assert (tail.percentile, tail.head) == (1, 0.0)
+    turned = compare(head, slow_runs(1, 0.0), HIGHER).tail
+    assert turned is not None and (turned.side, turned.base) == ("base", 0.0)
+    assert compare(slow_runs(1, 0.0), slow_runs(2, 0.0), HIGHER).tail is None
+    assert ComparisonRow.from_json(row.to_json()).tail == tail
 
 
 def test_slow_runs_of_one_boot_are_no_path_of_its_kernel() -> None:

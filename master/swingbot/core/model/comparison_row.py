@@ -60,6 +60,22 @@ class LayoutSpread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """Runs of one kernel that are far off its others beyond chance, and that the change follows."""
+
+    side: Literal["base", "head"]  # which has more of them
+    far: int  # runs far off
+    runs: int
+    other_far: int  # the same of the other side
+    other_runs: int
+    apart_pct: float | None  # how far off they are
+    rest_pct: float | None  # change of the other runs
+    percentile: Literal[1, 99]  # of the runs, on the side where they lie
+    base: float  # that percentile, in the metric's unit
+    head: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
     """The result of a comparison for one metric.
 
@@ -85,6 +101,7 @@ class ComparisonRow:
     # head's spread between boots over base's, if they differ significantly
     spread_ratio: Sparse[float | None] = None
     points: Sparse[Points | None] = None  # shares only
+    tail: Sparse[Tail | None] = None  # None: no runs are far off on one side beyond chance
     # Identity and description of the row in a comparison; empty for numbers typed in by a person
     unit_job: Required[str] = ""
     testbox: Required[str] = ""

@@ -165,6 +165,8 @@ class Row(_Classed):
     # its `share` of the variance of the change
     layout: NotRequired[dict[str, Any]]
     spread_ratio: NotRequired[float]
+    # runs far off on one side beyond chance, and the percentile that shows them
+    tail: NotRequired[dict[str, Any]]
     margin_pct: float | None
     min_effect_pct: float | None
     more_boots: int | None

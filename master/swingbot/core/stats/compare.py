@@ -135,6 +135,7 @@ def _row(measured: Levels, rule: Rule) -> ComparisonRow:
         _unjudged(*measured.sides, rule),
         change_pct=change_pct(base, head),
         level=measured.level,
+        tail=measured.tail,
         effect=measured.scale.effect(d),
     )
 

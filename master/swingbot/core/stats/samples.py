@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from swingbot.core.model.comparison_row import Side
+import numpy as np
+
+from swingbot.core.model.comparison_row import Side, Tail
 from swingbot.core.stats.modes import fisher_p
 from swingbot.core.stats.moments import change_pct, mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
@@ -52,6 +55,7 @@ class Levels:
     scale: Scale
     level: str | None
     note: str | None
+    tail: Tail | None  # runs far off on one side beyond chance
     # effect of outliers that only one side has, and that its level leaves out; on the scale, signed
     aside: float
 
@@ -155,8 +159,9 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
     runs = _harmonic([b.runs for side in drawn.sides for b in side])
     scale = scale_for(means[0], means[1], rule, runs)
     wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
-    slow_path = _slow_path(wild_runs, drawn)
-    if slow_path is not None:
+    tail = _slow_path(wild_runs, drawn)
+    slow_path = None if tail is None else _describe_tail(tail)
+    if tail is not None:
         wild_runs, rule = [], replace(rule, robust=False)
     one = median if wild_runs else mean
     units = [
@@ -182,6 +187,7 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
     outside = {int(g >= len(drawn.sides[0])) for g, _ in wild_runs} | {s for s, _ in wild_units}
     lone = len(outside) == 1 and bool(wild_runs or len(wild_units) > 1)
     return Levels(
+        tail=tail,
         aside=_aside(means, sides, scale) if lone else 0.0,
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
@@ -214,8 +220,8 @@ def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, in
     return _wild_on_both_counts(groups, len(drawn.sides[0]), rule, scale)
 
 
-def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> str | None:
-    """Describe outlying runs that lie on one side beyond chance; None if they do not.
+def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> Tail | None:
+    """Return the outlying runs that lie on one side beyond chance; None if they do not.
 
     They belong to that kernel, so that they count. Runs of a boot are not independent: chance must
     explain neither the runs nor the boots that have one (Fisher's exact test).
@@ -231,15 +237,38 @@ def _slow_path(wild_runs: Sequence[tuple[int, int]], drawn: BootUnits) -> str | 
     if max(of_runs, of_boots) >= SLOW_PATH_P or not (base.usual and head.usual):
         return None
     less, more = sorted((base, head), key=lambda side: len(side.wild) / side.runs)
-    apart = change_pct(median(more.usual), median(more.wild))
-    rest = change_pct(mean(base.usual), mean(head.usual))
-    return (
-        f"{len(more.wild)} of {more.runs} runs of {more.name} are"
-        f" {'far off' if apart is None else f'about {apart:+.0f} % off'} the others, and"
-        f" {len(less.wild)} of {less.runs} of {less.name}: a path that 1 run in"
-        f" {more.runs / len(more.wild):.0f} takes, which counts"
-        + ("" if rest is None else f"; the other runs change by {two_digits(rest, '+')} %")
+    percentile: Literal[1, 99] = 99 if median(more.wild) > median(more.usual) else 1
+    base_at, head_at = (
+        float(np.percentile([*side.usual, *side.wild], percentile)) for side in (base, head)
     )
+    return Tail(
+        side="base" if more is base else "head",
+        far=len(more.wild),
+        runs=more.runs,
+        other_far=len(less.wild),
+        other_runs=less.runs,
+        apart_pct=change_pct(median(more.usual), median(more.wild)),
+        rest_pct=change_pct(mean(base.usual), mean(head.usual)),
+        percentile=percentile,
+        base=base_at,
+        head=head_at,
+    )
+
+
+def _describe_tail(tail: Tail) -> str:
+    far = "far off" if tail.apart_pct is None else f"about {tail.apart_pct:+.0f} % off"
+    other = "base" if tail.side == "head" else "head"
+    return (
+        f"{tail.far} of {tail.runs} runs of {tail.side} are {far} the others, and"
+        f" {tail.other_far} of {tail.other_runs} of {other}: a path that 1 run in"
+        f" {tail.runs / tail.far:.0f} takes, which counts"
+        + ("" if tail.rest_pct is None else _describe_rest(tail.rest_pct))
+        + f"; p{tail.percentile} of the runs {tail.base:.4g} -> {tail.head:.4g}"
+    )
+
+
+def _describe_rest(rest_pct: float) -> str:
+    return f"; the other runs change by {two_digits(rest_pct, '+')} %"
 
 
 @dataclass(frozen=True, slots=True)

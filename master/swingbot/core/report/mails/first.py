@@ -19,13 +19,13 @@ from swingbot.core.mail.message import (
     thread_of,
     web_address,
 )
-from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.comparison_row import ComparisonRow, Tail
 from swingbot.core.report.claim import claim_of
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
 from swingbot.core.report.report_facts import ReportFacts
-from swingbot.core.text.numbers import count, sure
+from swingbot.core.text.numbers import count, sure, two_digits
 from swingbot.core.text.plain import WIDTH, clean, cut, repository, shell, wrap
 
 _MOST_ROWS = 12  # other rows shown in full; the page has all of them
@@ -121,6 +121,8 @@ def _first_screen(facts: ReportFacts) -> list[str]:
             f" {_measured(facts, testboxes)}"
         ),
     ]
+    if row.tail is not None:
+        lines += ["", *wrap(_tail(row.tail))]
     if row.sentence:
         lines += wrap(cut(row.sentence, 300))
     lines += ["", *wrap(_evidence(facts)), *gate_lines(facts.gates)]
@@ -175,6 +177,24 @@ def _level(row: ComparisonRow) -> str:
     The printed change refers to the same estimate.
     """
     return f"the levels are each the {cut(row.level, 100)}; " if row.level else ""
+
+
+def _tail(tail: Tail) -> str:
+    """Say that the change is one of a tail of the runs, with the percentile that shows it."""
+    more, less = (
+        ("the commit", "its parent") if tail.side == "head" else ("the parent", "the commit")
+    )
+    off = "" if tail.apart_pct is None else f" by about {two_digits(tail.apart_pct, '+')} %"
+    rest = (
+        ""
+        if tail.rest_pct is None
+        else f"; the others change by {two_digits(tail.rest_pct, '+')} %"
+    )
+    return (
+        f"The tail follows the change: {tail.far} of {tail.runs} runs of {more} are far off the"
+        f" others{off}, of {less} {tail.other_far} of {tail.other_runs}{rest}. The"
+        f" p{tail.percentile} of the runs goes from {tail.base:.4g} to {tail.head:.4g}."
+    )
 
 
 def _testbox(row: ComparisonRow) -> str:
