@@ -30,13 +30,15 @@ RECORDED = Path(__file__).parent / "calibration" / "vm-tcg.json"
 
 
 Draw = Callable[[np.random.Generator, float, int], NDArray[np.float64]]
-# Draw n values with a given spread. All but "gauss" have that sd too, and mean 0.
+# Draw n values with a given spread: all but "cauchy" have that sd, and mean 0.
 SHAPES: dict[str, Draw] = {
     "gauss": lambda rng, sd, n: rng.normal(0.0, sd, n),
     "student": lambda rng, sd, n: sd / math.sqrt(3.0) * rng.standard_t(3, n),
     "flat": lambda rng, sd, n: rng.uniform(-math.sqrt(3.0) * sd, math.sqrt(3.0) * sd, n),
     "slow tail": lambda rng, sd, n: sd - rng.exponential(sd, n),  # most are a little fast
     "fast tail": lambda rng, sd, n: rng.exponential(sd, n) - sd,
+    # no sd at all: half of the values are within 2/3 `sd`; none is a factor of e^3 off
+    "cauchy": lambda rng, sd, n: np.clip(0.6745 * sd * rng.standard_cauchy(n), -3.0, 3.0),
 }
 
 
@@ -61,7 +63,7 @@ class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
 
     The same (seed, point, k, layout, testbox) gives the same boot in whatever order boots are asked
-    for; only drift, day and creep look at `at`, and only `wander` looks at `order`,
+    for; only drift, day and creep look at `at`, and only `wander` and `by_order` look at `order`,
     the number of boots that the testbox made before.
     """
 
@@ -107,6 +109,15 @@ class SimulatedBench:
     wander: float = 0.0  # sd of a first-order autoregression over the boots of a testbox
     wander_rho: float = 0.95  # correlation of two boots in a row
     creep: float = 0.0  # log level per day
+    # by the order of the boots of a testbox, log units
+    sink: float = 0.0  # that it loses at each boot
+    lost: float = 0.0  # that it loses for good at its boot `lost_at`
+    lost_at: int = 20
+    low_every: int = 0  # each of so many boots is low by `stuck_apart`
+    stuck: float = 0.0  # share of blocks of `stuck_boots` boots that are low by `stuck_apart`
+    stuck_boots: int = 5
+    stuck_apart: float = 0.05
+    unequal: float = 0.0  # sd of the ln of a factor of run and boot noise, another for each kernel
     # the scale
     quantum: float = 0.0  # values are multiples of it, the metric's unit
     cap: float = math.inf  # upper limit of all values, the metric's unit
@@ -260,7 +271,18 @@ class SimulatedBench:
             level += float(self._rng("shift", k).normal(0.0, self.pert_noise))
         if self.wander:
             level += float(self._wanderings(testbox)[order % _WANDER_BOOTS])
+        level += self.by_order(order, testbox)
         return tuple(float(v) for v in self._scale(level + self._noise(rng, idx))), None
+
+    def by_order(self, order: int, testbox: int = 0) -> float:
+        """What the number of its boots so far adds to the log level of a testbox."""
+        level = -self.sink * order - self.lost * (order >= self.lost_at)
+        block = order // self.stuck_boots
+        if self.stuck and self._rng("stuck", block, testbox).random() < self.stuck:
+            level -= self.stuck_apart
+        if self.low_every and order % self.low_every == self.low_every - 1:
+            level -= self.stuck_apart
+        return level
 
     def _scale(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
         """What the scale makes of log values: the metric's unit."""
@@ -272,6 +294,8 @@ class SimulatedBench:
     def _noise(self, rng: np.random.Generator, idx: int = 0) -> NDArray[np.float64]:
         """Of each run of one boot of this kernel, log units."""
         louder = math.prod(f for commit, f in self.spread_steps.items() if commit <= idx)
+        if self.unequal:
+            louder *= math.exp(float(self._rng("loud", idx).normal(0.0, self.unequal)))
         if self.recorded:
             boots, run, between = _residuals(tuple(tuple(b) for b in self.recorded))
             drawn = boots[int(rng.integers(len(boots)))]

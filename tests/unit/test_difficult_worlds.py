@@ -3,15 +3,18 @@ table and nothing else."""
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from tests.calibration import difficult, results
 from tests.calibration.families import DIFFICULT, FAMILIES
 from tests.calibration.score import Verdict
+from tests.worlds import SimulatedBench
 
 NAMES = ["slow", "quick"]
 
@@ -86,5 +89,31 @@ def test_the_table_is_replaced_and_all_else_stays() -> None:
     assert cells["intervals that hold"] == "1 of 2"
 
 
-def test_every_difficult_family_is_one_of_all() -> None:
-    assert {f.name for f in DIFFICULT} <= {f.name for f in FAMILIES}
+def test_every_family_has_a_name_of_its_own() -> None:
+    names = [f.name for f in DIFFICULT]
+    assert len(names) == len(set(names))
+    others = [f for f in FAMILIES if f not in DIFFICULT]
+    assert not set(names) & {f.name for f in others}
+
+
+@pytest.mark.parametrize(
+    ("given", "lost"),
+    [
+        ({"sink": 0.01}, [0.0, 0.01, 0.02, 0.03, 0.04, 0.05]),
+        ({"lost": 0.05, "lost_at": 3}, [0.0, 0.0, 0.0, 0.05, 0.05, 0.05]),
+        ({"low_every": 2, "stuck_apart": 0.1}, [0.0, 0.1, 0.0, 0.1, 0.0, 0.1]),
+    ],
+)
+def test_a_testbox_loses_by_the_order_of_its_boots(
+    given: dict[str, float], lost: list[float]
+) -> None:
+    bench = SimulatedBench(culprit=None, **given)  # type: ignore[arg-type]
+    boots = [bench.boot(0, k, order=k)[0] for k in range(6)]
+    assert [-math.log(np.mean(b) / 1000.0) for b in boots] == pytest.approx(lost, abs=1e-12)
+
+
+def test_modes_stick_for_blocks_of_boots() -> None:
+    bench = SimulatedBench(stuck=0.5, stuck_boots=4, stuck_apart=0.1, seed=3)
+    blocks = np.array([bench.by_order(order) for order in range(400)]).reshape(100, 4)
+    assert (blocks == blocks[:, :1]).all()
+    assert 30 < (blocks[:, 0] == -0.1).sum() < 70
