@@ -270,7 +270,8 @@ def test_the_command_line_says_since_when_and_why(
     assert "drained, still running" in swingbot("testbox", "list")[1]
     code, output = swingbot("testbox", "show", "rack7")
     assert (code, output.splitlines()[0]) == (0, "rack7  drained: new disk")
-    assert output.splitlines()[1].startswith("drained, still running since 20")
+    assert output.splitlines()[1].startswith("a machine that only these tests know")
+    assert output.splitlines()[2].startswith("drained, still running since 20")
     assert ": the job began; driven by lab1, whose lease is valid until 20" in output
     assert "leased -> running" in output
     assert "testbox   rack7  drained, still running" in swingbot("status")[1]

@@ -590,3 +590,11 @@ def test_a_tail_that_follows_the_change_is_named_with_its_percentile() -> None:
     assert (
         typed(ReportFacts, codec.plain(the_facts(headline=a_row(tail=tail)))).headline.tail == tail
     )
+
+
+def test_the_command_line_of_the_kernel_is_below_and_whole() -> None:
+    words = ["console=ttyS1,115200n8", *(f"option{number}=value" for number in range(60))]
+    body = mail(the_facts(machine="a server", facts={"cmdline": " ".join(words)})).body
+    assert "Machine: a server.\n" in body[: body.index("Facts:")]
+    said = body[body.index("cmdline: ") :].split("\n\n")[0].split()
+    assert said[1 : len(words) + 1] == words

@@ -76,6 +76,7 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
         + (f": {facts['reason']}" if facts["reason"] else "")
         + (f"  [{facts['label']}]" if facts["label"] else "")
     )
+    click.echo(facts["machine"])
     click.echo(_now(facts))
     if nodes := (facts["facts"].get("cluster") or {}).get("nodes"):
         click.echo(f"cluster of {_members(nodes)}; leased and booted together")

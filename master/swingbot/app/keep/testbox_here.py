@@ -10,8 +10,10 @@ from typing import Any
 from swingbot.app.settings import Settings
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.longest_boot import too_long
+from swingbot.core.report.parts.machine import machine_line
 from swingbot_db import read
 from swingbot_db.engine import Connection
+from swingbot_db.store.boots import Boots
 from swingbot_jobs.contract.unit_job import spec_sha256
 from swingbot_jobs.language.job_costs import JobCost, job_costs
 from swingbot_jobs.language.job_files import read_all
@@ -56,6 +58,7 @@ def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, An
                     "too_long": too_long(lab(), name, seconds),
                 }
             )
-        return facts | {"jobs": rows}
+        seen = Boots(conn).latest_facts(name)
+        return facts | {"jobs": rows, "machine": machine_line(facts["facts"]["model"], seen)}
 
     return testbox

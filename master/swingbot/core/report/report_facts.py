@@ -57,6 +57,7 @@ class ReportFacts:
     from the comparison of the two over all jobs.
     `command` is the command line of the headline's program; `reproduce` are shell commands, one per
     line.
+    `machine` is one line about the headline's testbox.
     `facts` (name to value, in print order) describe the environment: command line, root file
     system, THP and the like.
     `links` (name to URL): "page" is the report's own page and is printed first.
@@ -81,6 +82,7 @@ class ReportFacts:
     bisection: BisectionSummary
     kconfig: str
     compiler_version: str
+    machine: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     reproduce: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from swingbot.core.plan.boot_series import series_of
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.mails.first import mail
+from swingbot.core.report.parts.machine import machine_line
 from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
 from swingbot.core.report.report_facts import Commit, ReportFacts
 from swingbot.service.incident.attribute import seen_elsewhere
@@ -42,7 +43,6 @@ _FACTS: Final = (
     "qemu",
     "cmdline",
     "thp_enabled",
-    "governor",
     "clocksource",
 )
 
@@ -189,8 +189,9 @@ def _facts(
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
+        machine=machine_line(catalogue.testboxes.known(bisection.testbox).model, testbox_facts),
         facts={
-            name.replace("_", " "): str(testbox_facts[name])[:80]
+            name.replace("_", " "): str(testbox_facts[name])
             for name in _FACTS
             if testbox_facts.get(name) not in (None, "")
         },

@@ -32,6 +32,8 @@ _MOST_ROWS = 12  # other rows shown in full; the page has all of them
 _MOST_TESTBOXES = 6  # testboxes in the first table
 _MOST_NAMES = 8  # names in a list of unchanged metrics
 _MOST_ITEMS = 16  # facts, commands, sentences under "Not checked", links
+# x86_64 takes no longer kernel command line
+COMMAND_LINE_CHARACTERS = 2048
 _MOST_BOOTS = 12  # boot ids per side
 _MOST_LKP = 8  # rows of the table in LKP's format
 _LONGEST_COMMAND = 1_000  # characters of all commands together; a truncated command is useless
@@ -121,6 +123,8 @@ def _first_screen(facts: ReportFacts) -> list[str]:
             f" {_measured(facts, testboxes)}"
         ),
     ]
+    if facts.machine:
+        lines += wrap(f"Machine: {cut(facts.machine, 300)}.")
     if row.tail is not None:
         lines += ["", *wrap(_tail(row.tail))]
     if row.sentence:
@@ -344,7 +348,8 @@ def _environment(facts: ReportFacts) -> Iterator[str]:
     known |= {"kconfig": facts.kconfig, "compiler": facts.compiler_version}
     yield from ("", "Facts:")
     for name, value in [*known.items(), *list(facts.facts.items())[:_MOST_ITEMS]]:
-        yield from wrap(f"{cut(name, 40)}: {cut(value, 160)}", "    ", "  ")
+        most = COMMAND_LINE_CHARACTERS if name == "cmdline" else 160
+        yield from wrap(f"{cut(name, 40)}: {cut(value, most)}", "    ", "  ")
 
 
 def _boots(ids: Sequence[str]) -> str:
