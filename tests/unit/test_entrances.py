@@ -24,15 +24,17 @@ from swingbot.adapters.kernel_child import QUESTIONS
 from swingbot.adapters.mail_child import READERS
 from swingbot.app.settings import load
 from swingbot.app.web import service
+from swingbot.core.limits import RECORD_VALUES
 from swingbot.core.mail.posting import posted_as
 from swingbot.core.mail.recipients import BadMaintainers, read_maintainers
 from swingbot.core.mail.trailers import people_in_trailers
 from swingbot.core.model import cursor
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
+from swingbot.core.raw import boot_record
 from swingbot.core.raw.tar_members import members
 from swingbot.service.bisect.weigh_points import read_objects
-from swingbot.service.limits import OBJECT_LIST_BYTES
+from swingbot.service.limits import OBJECT_LIST_BYTES, RECORD_BYTES
 from swingbot.service.ports.lab import QuarantinedGit
 from swingbot.web.http import json_body
 from swingbot.web.pages.form_body import read_form
@@ -117,6 +119,7 @@ MODULES: Final = {
     "swingbot.core.model.cursor": "addresses",
     "swingbot.core.patchset.mime": "mails",
     "swingbot.core.patchset.patch_mail": "patches",
+    "swingbot.core.raw.boot_record": "records of boots",
     "swingbot.core.raw.tar_members": "results",
     "swingbot.core.stats.history_file": OWN,
     "swingbot.core.stats.parse": OWN,
@@ -124,7 +127,6 @@ MODULES: Final = {
     "swingbot.core.table.request_document": "JSON",
     "swingbot.service.bisect.weigh_points": "lists of objects",
     "swingbot.service.report.draft_followups": OWN,
-    "swingbot.service.report.kit_parts": "lists of objects",
     "swingbot.service.report.readdress": OWN,
     "swingbot.web.access.forms": "JSON",
     "swingbot.web.http.json_body": "JSON",
@@ -321,6 +323,9 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "a list of objects": lambda size: (
         lambda: read_objects(_repeated('{"a":"","a', '":"","a', size) + b'":""}')
     ),
+    "a record of a boot": lambda size: (
+        lambda: boot_record.read_record(_repeated('{"a":"', "\\\\", size) + b'"}')
+    ),
     "YAML": _yaml,
     "a console": lambda size: lambda: judge("BUG: Kernel panic - " * (size // 21)),
     "a build log": lambda size: lambda: error_lines("error: ld: Kconfig:" * (size // 20)),
@@ -347,6 +352,22 @@ def test_a_list_of_objects_takes_bounded_memory_or_is_not_read() -> None:
         rows = worst * (OBJECT_LIST_BYTES // len(worst) - 20)
         assert _within_memory(f'{{"a":[{rows}0]}}') == {}
     assert _within_memory(f"{most}{' ' * OBJECT_LIST_BYTES}") == {}
+
+
+@pytest.mark.parametrize("worst", ["[],", "{},", "0,", '"\\u2028",', '{"a":0},'])
+def test_a_record_of_a_boot_takes_bounded_memory_or_is_not_read(worst: str) -> None:
+    known = b'{"archive": "x"}'
+    assert boot_record.read_record(known) == {"archive": "x"}
+    rows = worst.encode() * ((RECORD_BYTES - 20) // len(worst))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="more than 300000 values"):
+            boot_record.read_record(b'{"a":[%s0]}' % rows)
+        few = worst.encode() * (RECORD_VALUES // 5)
+        assert boot_record.read_record(b'{"a":[%s0]}' % few)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def _within_memory(text: str) -> Mapping[str, str]:

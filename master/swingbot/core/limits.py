@@ -96,6 +96,8 @@ JUDGED_COUNTERS: Final = 500
 JUDGED_METRICS: Final = 400
 # Bytes of a raw result that is read into memory; results.tar has larger ones.
 RAW_FILE_BYTES: Final = 64 << 20
+# Values of a record of a boot; a root file system of 10 000 files has 120 000.
+RECORD_VALUES: Final = 300_000
 # Parts of the path of a raw result.
 RAW_PATH_PARTS: Final = 8
 # Clients whose rate is remembered; beyond, the one that asked longest ago is forgotten.

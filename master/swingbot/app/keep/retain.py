@@ -27,6 +27,7 @@ from swingbot.core.keep.retention import (
     totals,
 )
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.raw.boot_record import read_record
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.limits import RECORD_BYTES
 from swingbot.service.ports import GitError
@@ -156,9 +157,9 @@ def _archive(store: ArtifactDirectory, sha256: str) -> str | None:
     """The sha256 of the root file system that a record refers to."""
     try:
         with store.open(sha256) as file:
-            document = json.loads(file.read(RECORD_BYTES))
+            document = read_record(file.read(RECORD_BYTES))
         return str(document["archive"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ArtifactError):
+    except (OSError, ValueError, KeyError, TypeError, ArtifactError):
         return None
 
 

@@ -4,13 +4,13 @@ jobs, and a list of missing files.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol, cast
 
 from swingbot.core.model.artifact import ArtifactError, Gone
+from swingbot.core.raw.boot_record import read_record
 from swingbot.core.reproduce import KitArtifact, KitBoot, KitKernel, KitOmission, KitRootfs, KitRun
 from swingbot.core.reproduce.names import directory_names
 from swingbot.service import limits
@@ -95,8 +95,8 @@ class Gathering:
     def document(self, artifact: KitArtifact | None, of: str) -> Any:
         """Parse a JSON file written by a worker; its content is untrusted."""
         try:
-            return None if (content := self.content(artifact)) is None else json.loads(content)
-        except (ValueError, RecursionError):
+            return None if (content := self.content(artifact)) is None else read_record(content)
+        except ValueError:
             self.missing.append(f"{of} cannot be read")
             return None
 
