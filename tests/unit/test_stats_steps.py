@@ -135,6 +135,47 @@ def test_a_creep_through_0_has_no_percentage() -> None:
     assert any("creep: from -" in line for line in tell(found, [str(n) for n in range(60)]))
 
 
+@pytest.mark.parametrize(
+    ("n", "begin", "size"), [(80, 64, -0.05), (80, 49, -0.05), (200, 159, 0.1)]
+)
+def test_a_ramp_at_the_end_is_a_ramp(n: int, begin: int, size: float) -> None:
+    held = 0
+    for seed in range(10):
+        line = size * np.maximum(np.arange(n) - begin, 0) / (n - 1 - begin)
+        found = look((np.array(history(seed, n)) * np.exp(line)).tolist())
+        assert (found.changes, found.creep, found.candidate) == ((), None, None)
+        assert found.ramp is not None
+        assert found.ramp.pct == pytest.approx(100 * math.expm1(size), abs=2.0)
+        held += found.ramp.first <= begin <= found.ramp.last
+    assert held >= 8
+    (line_of_text,) = [text for text in tell(found, [f"v{k}" for k in range(n)]) if "ramp" in text]
+    assert line_of_text.startswith("ramp from v") and "by the last point" in line_of_text
+    assert codec.typed(Findings, json.loads(json.dumps(codec.plain(found)))) == found
+
+
+@pytest.mark.parametrize("after", [2, 4, 8, 20])
+def test_a_step_and_a_random_walk_are_no_ramps(after: int) -> None:
+    for seed in range(10):
+        assert look(history(seed, steps={80 - after: -0.05})).ramp is None
+        walk = look(np.exp(walking(np.random.default_rng(seed), 100 + after)).tolist())
+        assert walk.ramp is None
+
+
+def test_a_random_walk_is_said_to_wander() -> None:
+    walks = [look(np.exp(walking(np.random.default_rng(n), 120)).tolist()) for n in range(20)]
+    words = [tell(walk, [str(n) for n in range(120)])[-1] for walk in walks]
+    assert sum(text.startswith("the level wanders") for text in words) >= 14
+    assert not any(look(history(n)).wanders for n in range(20))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
+def test_a_bound_that_most_points_reach_is_no_creep(share: float) -> None:
+    rng, reach = np.random.default_rng(25), {0.5: 100.0, 0.8: 100.84, 0.9: 101.28}[share]
+    found = [look(np.minimum(rng.normal(reach, 1.0, 120), 100.0).tolist()) for _ in range(30)]
+    assert sum(bool(one.creep or one.changes or one.ramp) for one in found) <= 2
+    assert sum(one.spread is not None for one in found) <= 4
+
+
 def test_large_steps_that_end_higher_than_they_began_are_no_creep() -> None:
     """About a line through such steps neighbours look alike; that makes the line no better."""
     steps = {15: -0.12, 61: 0.035, 71: 0.15, 95: -0.036, 131: 0.037, 192: 0.025}

@@ -211,6 +211,9 @@ STEP_FEWEST_INSIDE: Final = 4
 LOUDER_TIMES: Final = 4.0
 # P of creep and of a change of spread between steps. Larger: false findings in every long history.
 HISTORY_TREND_P: Final = 0.001
+# P that the ranks of the distances must also reach for a change of spread. Larger: false ones in
+# heavy tails and where many reach a bound; smaller: a spread of few points is missed.
+SPREAD_RANK_P: Final = 0.03
 # Points of Schwarz's criterion by which a line must beat the detected steps: 6 are e^3 to 1.
 # Smaller: small steps are called creep; larger: a creep is called a series of steps.
 CREEP_MARGIN: Final = 6.0

@@ -19,6 +19,8 @@ from scipy.special import fdtrc, stdtr
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
 from swingbot.core.stats.louder import louder, step_between
+from swingbot.core.stats.ramp import LevelRamp, ramp_at_end
+from swingbot.core.stats.rank_steps import kendall_p, rank_p
 from swingbot.core.stats.rounding import unrounded
 from swingbot.core.stats.steps import (
     LevelStep,
@@ -29,12 +31,14 @@ from swingbot.core.stats.steps import (
     noise_without_wild,
 )
 from swingbot.core.stats.tip_spreads import SpreadChange, TipSpread, change_within
+from swingbot.core.stats.wander import walks
 from swingbot.core.thresholds import (
     CREEP_MARGIN,
     HISTORY_EFFICIENCY,
     HISTORY_TREND_P,
     SCREEN_FEWEST_TIPS,
     SPREAD_FLOOR,
+    SPREAD_RANK_P,
 )
 
 
@@ -113,6 +117,20 @@ class Creep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """A straight line from point `at`, with 95 % one of `first` to `last`, to the last point; sizes
+    as of a step."""
+
+    at: int
+    first: int
+    last: int
+    before: float
+    after: float
+    pct: float | None
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """A group of points: their mean, in the unit of the values, and their share of the points."""
 
@@ -147,6 +165,8 @@ class Findings:
     modes: tuple[Mode, ...] | None = None  # of the last points, lowest first, if any has several
     mode_changes: tuple[ModeChange, ...] = ()
     anchor: Findings | None = None  # of the anchor kernel measured with each point
+    ramp: Ramp | None = None  # at the end
+    wanders: bool = False  # nothing is found because the level walks
 
 
 def look(
@@ -177,11 +197,18 @@ def look(
     if loud is not None:
         steps = _with_step_at(scaled, steps, loud.at)
     noise = noise_without_wild(scaled, _cuts(edges, steps))
-    creep = _creep(scaled, steps, noise, scale) if len(edges) == 2 else None
-    if creep is not None:
-        steps = []
+    whole = len(edges) == 2
+    creep = _creep(scaled, steps, noise, scale) if whole else None
+    steps = steps if creep is None else []
+    line = _line(creep, scale, len(values)) if creep is not None else None
+    ramp = ramp_at_end(scaled, steps, line) if whole else None
+    if ramp is not None:
+        creep, steps = None, [step for step in steps if step.at <= ramp.begin]
+        scaled = scaled - ramp.line(len(values))
+        noise = noise_without_wild(scaled, _cuts(edges, steps))
+        edges = [0, ramp.at + 1, len(values)]
     cuts = _cuts(edges, steps)
-    candidate = candidate_step(scaled, steps) if creep is None and len(edges) == 2 else None
+    candidate = candidate_step(scaled, steps) if whole and not (creep or ramp) else None
     anchor = look(anchors) if anchors is not None else None
     residuals = _about_levels(scaled, cuts, scale, creep)
     return Findings(
@@ -197,6 +224,8 @@ def look(
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
         mode_changes=_mode_changes(values, found) if found is not None else (),
         anchor=anchor,
+        ramp=_ramp(ramp, scale) if ramp is not None else None,
+        wanders=not (cuts or creep or len(values) < FEWEST) and walks(scaled),
     )
 
 
@@ -403,6 +432,8 @@ def _creep(
     p = 2.0 * float(stdtr(max(about.df - 1.0, 3.0), -abs(t)))
     if p >= HISTORY_TREND_P or line + (CREEP_MARGIN if steps else 0.0) >= stairs:
         return None
+    if kendall_p(values, worth / n) >= HISTORY_TREND_P:
+        return None  # a line through points most of which reach a bound
     effect = slope * (n - 1)
     begin = float(values.mean()) - effect / 2.0
     return Creep(
@@ -413,6 +444,22 @@ def _creep(
     )
 
 
+def _line(creep: Creep, scale: _Scale, n: int) -> Array:
+    return np.linspace(scale.level(creep.before), scale.level(creep.after), n)
+
+
+def _ramp(ramp: LevelRamp, scale: _Scale) -> Ramp:
+    return Ramp(
+        at=ramp.at,
+        first=ramp.first,
+        last=ramp.last,
+        before=scale.value(ramp.before),
+        after=scale.value(ramp.before + ramp.effect),
+        pct=scale.pct(ramp.before, ramp.effect),
+        p=ramp.p,
+    )
+
+
 def _unpredicted(noise: StepNoise) -> float:
     """Return the logarithm of the variance of a point given the one before it."""
     return 2.0 * math.log(noise.sd) + math.log1p(-(noise.alike**2))
@@ -420,7 +467,7 @@ def _unpredicted(noise: StepNoise) -> float:
 
 def _about_levels(values: Array, cuts: Sequence[int], scale: _Scale, creep: Creep | None) -> Array:
     if creep is not None:
-        line = np.linspace(scale.level(creep.before), scale.level(creep.after), len(values))
+        line = _line(creep, scale, len(values))
         return np.asarray(values - line - np.median(values - line))
     parts = np.split(values, cuts)
     return np.concatenate([part - np.median(part) for part in parts])
@@ -457,7 +504,11 @@ def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:
         p = min(1.0, 2.0 * float(upper) * 3.0 * math.log(n))
         if best is None or p < best.p:
             best = SpreadChange(at=at, times=right / left, p=p)
-    return best if best is not None and best.p < HISTORY_TREND_P else None
+    if best is None or best.p >= HISTORY_TREND_P:
+        return None
+    away = np.abs(residuals)
+    ranks = rank_p(away[: best.at], away[best.at :]) * 3.0 * math.log(n)
+    return best if ranks < SPREAD_RANK_P else None
 
 
 def _boots_spread(spreads: Sequence[TipSpread | None]) -> SpreadChange | None:

@@ -13,6 +13,7 @@ from swingbot.core.stats.findings import (
     LevelChange,
     Mode,
     ModeChange,
+    Ramp,
 )
 from swingbot.core.stats.history_modes import FEWEST
 from swingbot.core.stats.steps import MOST_ALIKE
@@ -45,6 +46,11 @@ def tell(findings: Findings, x: Labels) -> list[str]:
     if findings.creep is not None:
         ends = " from first to last" if findings.creep.pct is not None else ""
         lines.append(f"creep: {step_size(findings.creep)}{ends}, p = {findings.creep.p:.1g}")
+    if findings.ramp is not None:
+        ramp = findings.ramp
+        lines.append(
+            f"ramp from {_place(ramp, x)} on: {step_size(ramp)} by the last point, p = {ramp.p:.1g}"
+        )
     if findings.spread is not None:
         lines.append(
             f"spread: {two_digits(findings.spread.times)} times as large"
@@ -61,11 +67,11 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
         if moved:
             lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
-    if not (findings.changes or findings.creep or findings.mode_changes):
-        wanders = findings.alike >= MOST_ALIKE and findings.points >= FEWEST
+    if not (findings.changes or findings.creep or findings.ramp or findings.mode_changes):
+        alike = findings.alike >= MOST_ALIKE and findings.points >= FEWEST
         lines.append(
             "the level wanders: steps and creep cannot be told from it"
-            if wanders
+            if alike or findings.wanders
             else "no step and no creep"
         )
     return lines
@@ -103,7 +109,7 @@ def _interval(low: float | None, high: float | None) -> str:
     return f", 95 % interval {percent(low)} .. {percent(high)} %"
 
 
-def _place(change: LevelChange | ModeChange, x: Labels) -> str:
+def _place(change: LevelChange | ModeChange | Ramp, x: Labels) -> str:
     place = x[change.at]
     return (
         place
@@ -112,7 +118,7 @@ def _place(change: LevelChange | ModeChange, x: Labels) -> str:
     )
 
 
-def step_size(change: LevelChange | Creep) -> str:
+def step_size(change: LevelChange | Creep | Ramp) -> str:
     """Return `-10.00 %`, or `from 0 to 5` where a percentage has no meaning."""
     if change.pct is not None:
         return f"{percent(change.pct)} %"

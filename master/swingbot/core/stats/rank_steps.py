@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from scipy.stats import rankdata
 
 from swingbot.core.stats.history import Array
+from swingbot.core.stats.trend import concordance
 
 # Points on each side whose spread is that beside a step, and how much wider it must be than that of
 # the history. Smaller: chance makes it wider, and plain steps are missed.
@@ -55,3 +56,16 @@ def heavy_tails(values: Array, cuts: Sequence[int], sd: float) -> float:
     """
     about = np.concatenate([part - part.mean() for part in np.split(values, list(cuts))])
     return min(max(1.0, float(about.std()) / sd), _TAILS)
+
+
+def kendall_p(values: Array, worth: float) -> float:
+    """Return the two-sided P of the rising less falling pairs if there is no trend.
+
+    Kendall's S with the variance of ties (Rank Correlation Methods, 1970); `worth` is the share of
+    the points that are independent.
+    """
+    n, counts = len(values), np.unique(values, return_counts=True)[1].astype(float)
+    ties = float((counts * (counts - 1.0) * (2.0 * counts + 5.0)).sum())
+    variance = (n * (n - 1.0) * (2.0 * n + 5.0) - ties) / 18.0 / worth
+    score = abs(concordance(values.tolist()))
+    return 2.0 * float(ndtr(-max(score - 1, 0) / math.sqrt(variance))) if variance > 0.0 else 1.0

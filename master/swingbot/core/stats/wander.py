@@ -1,8 +1,9 @@
 """How much a level wanders between steps, and which steps that does not explain.
 
 The model is a local level: each point is the level and independent noise, and the level is a random
-walk. Its best prediction is a moving average, which goes `gain` of the way to each point (Muth,
-JASA 55, 1960): a gain of 0 is a level that stands still, 1 a random walk without noise.
+walk, or is drawn back to its mean. Its best prediction is a moving average, which goes a share of
+the way to each point (Muth, JASA 55, 1960): 0 is a level that stands still, 1 a random walk without
+noise.
 """
 
 from __future__ import annotations
@@ -17,51 +18,74 @@ from scipy.signal import lfilter
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.thresholds import SPREAD_FLOOR
 
-_GAINS: Final = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+_STILL: Final = (0.0, 1.0)
+# Shares of the way to each point, and what remains of the level from point to point
+_WANDERS: Final = (
+    *((gain, 1.0) for gain in (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)),
+    *((gain, 0.95) for gain in (0.12, 0.25, 0.5, 1.0)),
+    *((gain, 0.85) for gain in (0.25, 0.5, 1.0)),
+)
+# Points of the criterion that a level drawn back to its mean costs for each level: between steps
+# every random walk seems to be drawn back (Perron, Econometrica 57, 1989). Smaller: a random walk
+# has steps; larger: a step in a level that wanders fast is missed.
+_DRAWN_BACK: Final = 10.0
+# Share of the way from which on a level looks like a walk. Smaller: no ramps where a level wanders.
+WALKS: Final = 0.5
 # Squares count up to this many spreads, and distances beyond it. Larger: a wild point is a step.
 _LINEAR: Final = 2.5
 
 
-def misfit(values: Array, cuts: Sequence[int], gain: float | None = None) -> tuple[float, float]:
-    """Return Schwarz's criterion of steps at `cuts` in a level that wanders, and its gain.
+Wander = tuple[float, float]
 
-    Smaller is better. A step counts as two parameters, its place and its size, a gain above 0 as
-    one. With `gain` only this one is tried.
+
+def misfit(values: Array, cuts: Sequence[int]) -> tuple[float, Wander]:
+    """Return Schwarz's criterion of steps at `cuts` in a level that wanders, and how it wanders.
+
+    Smaller is better. A step counts as two parameters, its place and its size, a level that wanders
+    as one.
     """
-    parts = np.split(values, list(cuts))
-    away = np.concatenate([part - np.median(part) for part in parts])
-    steps = 2.0 * len(cuts) * math.log(len(values))
-    tried = _GAINS if gain is None else (gain,)
-    costs = [(_cost(away, each) + steps, each) for each in tried]
+    costs = []
+    for wander in (_STILL, *_WANDERS):
+        back = _DRAWN_BACK * (1 + len(cuts)) if wander[1] < 1.0 else 0.0
+        costs.append((_cost(values, cuts, wander) + back, wander))
     return min(costs)
 
 
-def _cost(away: Array, gain: float) -> float:
-    errors = away - _predicted(away, gain) if gain > 0.0 else away
+def walks(values: Array) -> bool:
+    """Whether the level is one random walk: nothing draws it back, and steps cannot be told."""
+    _, (gain, remains) = misfit(values, [])
+    return gain >= WALKS and remains == 1.0
+
+
+def _cost(values: Array, cuts: Sequence[int], wander: Wander) -> float:
+    parts, n = np.split(values, list(cuts)), len(values)
+    away = np.concatenate([part - np.median(part) for part in parts])
+    errors = away if wander == _STILL else away - _predicted(away, *wander)
     sd = max(robust_sd(errors), SPREAD_FLOOR)
     far = np.abs(errors) / sd
     squares = np.where(far < _LINEAR, far * far, _LINEAR * (2.0 * far - _LINEAR))
-    n = len(away)
-    return float(squares.sum()) + 2.0 * n * math.log(sd) + (math.log(n) if gain > 0.0 else 0.0)
+    parameters = 2 * len(cuts) + (wander != _STILL)
+    return float(squares.sum()) + 2.0 * n * math.log(sd) + parameters * math.log(n)
 
 
-def _predicted(away: Array, gain: float) -> Array:
+def _predicted(away: Array, gain: float, remains: float) -> Array:
     """Return what the points before each predict; 0 for the first."""
-    levels = lfilter([gain], [1.0, gain - 1.0], away)
-    return np.concatenate([[0.0], np.asarray(levels)[:-1]])
+    levels = lfilter([gain], [1.0, -remains * (1.0 - gain)], away)
+    return np.concatenate([[0.0], remains * np.asarray(levels)[:-1]])
 
 
 def not_wandering(values: Array, cuts: Sequence[int]) -> list[int]:
     """Return the cuts that remain steps where the level wanders between them.
 
-    The gain is that of the stretches between the cuts.
+    How it wanders is that of the stretches between the cuts.
     """
     kept = list(cuts)
     while kept:
-        whole, gain = misfit(values, kept)
-        if gain <= 0.0:
+        _, wander = misfit(values, kept)
+        if wander == _STILL:
             break
-        without = [(misfit(values, kept[:n] + kept[n + 1 :], gain)[0], n) for n in range(len(kept))]
+        whole = _cost(values, kept, wander)
+        without = [(_cost(values, kept[:n] + kept[n + 1 :], wander), n) for n in range(len(kept))]
         least, weakest = min(without)
         if least >= whole:
             break

@@ -49,7 +49,8 @@ def _named(findings: Findings) -> set[int]:
     """Return the indices of the tips that the findings mention."""
     named = {0, findings.points - 1}
     candidate = (findings.candidate,) if findings.candidate is not None else ()
-    for change in (*findings.changes, *findings.mode_changes, *candidate):
+    ramp = (findings.ramp,) if findings.ramp is not None else ()
+    for change in (*findings.changes, *findings.mode_changes, *candidate, *ramp):
         named |= {change.at, change.first, change.last}
     for level in findings.levels:
         named |= {level.first, level.last}
