@@ -28,6 +28,7 @@ from swingbot.app.cli import main
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.limits import DAILY_REQUESTS
 from swingbot.core.patchset.read import read_file
 from swingbot.service.limits import WEB_ROWS
 from swingbot.web.pages.form_body import read_form, read_json
@@ -40,7 +41,7 @@ BOOT_SECONDS = 58.8
 
 
 def used(seconds: float) -> dict[str, float]:
-    return {"open_requests": 1, "testbox_seconds": seconds}
+    return {"open_requests": 1, "testbox_seconds": seconds, "daily_requests": 1}
 
 
 def ask(site: Site, headers: dict[str, str], door: str, **keys: Any) -> httpx.Response:
@@ -165,7 +166,10 @@ def test_kernels_that_are_measured_cost_nothing_at_any_door(serve: Serve) -> Non
     page = client.post("/compare", data=fields, files={"none": b""}).text
     assert "0 boots" in page, page
     asked = ask(site, ada, "/compare", **wish)
-    assert (asked.status_code, asked.json()["used"]) == (201, first.json()["used"])
+    assert (asked.status_code, asked.json()["used"]) == (
+        201,
+        first.json()["used"] | {"daily_requests": 2},
+    )
 
 
 def test_both_doors_lead_to_one_table(serve: Serve) -> None:
@@ -629,6 +633,8 @@ def test_a_quota_is_counted_in_requests_and_in_seconds() -> None:
     assert refusal(QuotaUsage(open_requests=1, testbox_seconds=60.0), 40.0, quota) is None
     assert refusal(QuotaUsage(open_requests=9, testbox_seconds=999.0), 1e9, None) is None
     assert "wait until one is over" in str(refusal(QuotaUsage(open_requests=2), 1.0, quota))
+    many = QuotaUsage(daily_requests=DAILY_REQUESTS)
+    assert "at most 200 are allowed per person" in str(refusal(many, 0.0, quota))
     assert "1 of your 2 in 24 hours are left" in str(
         refusal(QuotaUsage(testbox_seconds=60.0), 41.0, quota)
     )

@@ -125,11 +125,14 @@ class Access(Rows):
         row = self.select_one(
             "SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,"
             " coalesce(sum(q.testbox_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)"
-            " AS seconds FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who",
+            " AS seconds, count(*) FILTER (WHERE q.at > now() - interval '24 hours') AS daily"
+            " FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who",
             who=who,
         )
         assert row is not None
-        return QuotaUsage(open_requests=row.open, testbox_seconds=float(row.seconds))
+        return QuotaUsage(
+            open_requests=row.open, testbox_seconds=float(row.seconds), daily_requests=row.daily
+        )
 
     def askers(self, comparison: int) -> list[str]:
         query = "SELECT who FROM asked WHERE comparison = :comparison ORDER BY who"

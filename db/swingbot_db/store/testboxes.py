@@ -16,6 +16,7 @@ from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox.definition import Testbox, remembered
 
 KEPT_EVENTS: Final = 5000  # per testbox; a busy one adds four per boot
+TRIMMED_EVERY: Final = 500  # events of all testboxes
 _TESTBOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
@@ -147,12 +148,11 @@ class Testboxes(Rows):
             why=why,
             attempt=attempt,
         )
-        if number % 500 == 0:
+        if number % TRIMMED_EVERY == 0:  # of all testboxes: this one may never have such a number
             self.execute(
-                "DELETE FROM testbox_event WHERE testbox = :testbox AND id < (SELECT min(id) FROM"
-                " (SELECT id FROM testbox_event WHERE testbox = :testbox ORDER BY id DESC LIMIT"
-                " :kept) e)",
-                testbox=testbox,
+                "DELETE FROM testbox_event e USING testbox t CROSS JOIN LATERAL (SELECT id FROM"
+                " testbox_event WHERE testbox = t.name ORDER BY id DESC OFFSET :kept LIMIT 1) o"
+                " WHERE e.testbox = t.name AND e.id <= o.id",
                 kept=KEPT_EVENTS,
             )
 

@@ -40,7 +40,7 @@ PATCH_MESSAGE_BYTES: Final = 256 << 10
 TABLE_ROWS: Final = 200
 # Boots of a row, extensions included.
 TABLE_BOOTS: Final = 1000
-# Combinations of its axes before any is excluded.
+# Combinations of its axes before exclusions.
 TABLE_COMBINATIONS: Final = 100_000
 # Characters of a row's name.
 ROW_NAME_CHARACTERS: Final = 200
@@ -53,7 +53,9 @@ EFFECT_PCT: Final = (0.01, 100.0)
 
 # --- Other requests: refused ---
 
-# Seconds of planning requests of a person in 24 hours, whatever becomes of them.
+# Requests of a person a day.
+DAILY_REQUESTS: Final = 200
+# Seconds of planning requests of a person in 24 hours.
 PLANNING_SECONDS: Final = 3600.0
 
 # Characters of a reason that a person gives; of a testbox's state the rest is cut.

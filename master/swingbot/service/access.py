@@ -61,4 +61,4 @@ def _log(
 def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
     """Record the requester of `table`."""
     access.note_request(person, ids.read(table)[1], testbox_seconds)
-    access.note("compare", person.who, person.token, table)
+    _log(access, "compare", person.who, person.token, table)

@@ -16,7 +16,7 @@ RESUMED_BOOTS: Final = 10_000
 
 # --- Access: the oldest go ---
 
-# Logged sign-ins: of a token (and sign-outs), or refused ones of strangers.
+# Logged sign-ins: of a token (and sign-outs and requests), or refused ones of strangers.
 ACCESS_EVENTS: Final = 1000
 # Sessions of a token.
 SESSIONS: Final = 20

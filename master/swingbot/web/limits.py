@@ -17,7 +17,7 @@ HEAD_SECONDS: Final = 20.0
 IDLE_SECONDS: Final = 15
 # Seconds for which a client may read none of the response.
 STALL_SECONDS: Final = 60.0
-# A client has at most one request for this many places that are free.
+# Free places for each request of a client.
 PLACES_SHARE: Final = 4
 # Processor seconds that the head of a request counts for; the rest is measured.
 REQUEST_SECONDS: Final = 0.002

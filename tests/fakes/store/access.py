@@ -92,6 +92,7 @@ class Access(Noun):
                 self.db.comparisons[c].comparison.status in ("waiting", "running") for c, _ in rows
             ),
             testbox_seconds=sum(row.testbox_seconds for _, row in rows if row.at > since),
+            daily_requests=sum(row.at > since for _, row in rows),
         )
 
     def askers(self, comparison: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The quota of one person over the web: open requests, and testbox minutes in 24 hours.
+"""The quota of one person over the web: open requests; requests and testbox minutes in 24 hours.
 
 Refused requests and plans take none of it, so the time in which they are planned has a budget.
 """
@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from ..limits import PLANNING_SECONDS
+from ..limits import DAILY_REQUESTS, PLANNING_SECONDS
 from .roles import Person, Role
 
 _DAY_SECONDS: Final = 86_400.0
@@ -26,6 +26,7 @@ class Quota:
 class QuotaUsage:
     open_requests: int = 0
     testbox_seconds: float = 0.0
+    daily_requests: int = 0  # those of measured kernels cost no testbox time
 
 
 class PlanningTime:
@@ -73,6 +74,11 @@ def refusal(used: QuotaUsage, more_seconds: float, quota: Quota | None) -> str |
         return (
             f"you have {used.open_requests} requests under way, and at most {quota.open_requests}"
             " are allowed per person; wait until one is over"
+        )
+    if used.daily_requests >= DAILY_REQUESTS:
+        return (
+            f"you have queued {used.daily_requests} requests in 24 hours, and at most"
+            f" {DAILY_REQUESTS} are allowed per person; try again later"
         )
     left = quota.testbox_seconds - used.testbox_seconds
     if more_seconds > left:
