@@ -63,8 +63,8 @@ class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
 
     The same (seed, point, k, layout, testbox) gives the same boot in whatever order boots are asked
-    for; only drift, day and creep look at `at`, and only `wander` and `by_order` look at `order`,
-    the number of boots that the testbox made before.
+    for; only drift, day and creep look at `at`, only `wander` and `by_order` look at `order`, the
+    number of boots that the testbox made before, and only `path_after` at the boot before.
     """
 
     commits: int = 16
@@ -89,6 +89,7 @@ class SimulatedBench:
     path_steps: Mapping[int, float] = field(default_factory=dict)
     path_before: float = 0.0
     path_apart: float = math.log(0.5)  # log units by which these runs are off
+    path_after: float = 1.0  # factor of that share in a boot after one of another kernel
     bimodal: float = 0.0  # share of boots that fall into a second mode
     apart: float = (
         4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
@@ -272,7 +273,9 @@ class SimulatedBench:
         if self.wander:
             level += float(self._wanderings(testbox)[order % _WANDER_BOOTS])
         level += self.by_order(order, testbox)
-        return tuple(float(v) for v in self._scale(level + self._noise(rng, idx))), None
+        turned, self._last[testbox] = self._last.get(testbox, idx) != idx, idx
+        noise = self._noise(rng, idx, self.path_after if turned else 1.0)
+        return tuple(float(v) for v in self._scale(level + noise)), None
 
     def by_order(self, order: int, testbox: int = 0) -> float:
         """What the number of its boots so far adds to the log level of a testbox."""
@@ -291,8 +294,10 @@ class SimulatedBench:
             values = np.maximum(np.round(values / self.quantum), 1.0) * self.quantum
         return values
 
-    def _noise(self, rng: np.random.Generator, idx: int = 0) -> NDArray[np.float64]:
-        """Of each run of one boot of this kernel, log units."""
+    def _noise(
+        self, rng: np.random.Generator, idx: int = 0, path: float = 1.0
+    ) -> NDArray[np.float64]:
+        """Of each run of one boot of this kernel, log units; `path` is a factor of its share."""
         louder = math.prod(f for commit, f in self.spread_steps.items() if commit <= idx)
         if self.unequal:
             louder *= math.exp(float(self._rng("loud", idx).normal(0.0, self.unequal)))
@@ -316,8 +321,8 @@ class SimulatedBench:
         if self.heavy_runs:
             lost = rng.exponential(6.0 * self.sd, self.runs)
             noise = noise - np.where(rng.random(self.runs) < self.heavy_runs, lost, 0.0)
-        if self.path_steps:
-            noise = noise + self.path_apart * (rng.random(self.runs) < self.path(idx))
+        if self.path_steps or self.path_before:
+            noise = noise + self.path_apart * (rng.random(self.runs) < path * self.path(idx))
         return noise
 
     def at(self, at: float, testbox: int = 0) -> float:
@@ -357,6 +362,11 @@ class SimulatedBench:
                 lfilter([1.0], [1.0, -self.wander_rho], white), dtype=np.float64
             )
         return self._wandered[testbox]
+
+    @cached_property
+    def _last(self) -> dict[int, int]:
+        """Testbox -> the kernel that it booted last."""
+        return {}
 
     @cached_property
     def _wandered(self) -> dict[int, NDArray[np.float64]]:

@@ -160,6 +160,8 @@ EMULATED: dict[str, Any] = {
     "runs": 2,
 }
 
+TIGHT: dict[str, Any] = {"run_noise": 0.01, "boot_noise": 0.01, "runs": 3, "commits": (8, 24)}
+
 FAMILIES = [
     Family(name="run 2 %", make=world(**RUN)),
     Family(name="run 2 %, 0.5..2 x its spread", make=world(sizes=(0.012, 0.04), **RUN)),
@@ -286,8 +288,13 @@ DIFFICULT += [
     ),
     Family(name="5..30 % of runs slowed to 40..90 %", make=slow_runs(boot_noise=0.01)),
     Family(name="the same, a third of them before", make=slow_runs(before=0.33, boot_noise=0.01)),
+    Family(
+        name="5 % of runs slow, 15 % after another kernel, no culprit",
+        make=lambda s: replace(
+            world(steps=0, **{**TIGHT, "runs": 10})(s), path_before=0.05, path_after=3.0
+        ),
+    ),
 ]
-TIGHT: dict[str, Any] = {"run_noise": 0.01, "boot_noise": 0.01, "runs": 3, "commits": (8, 24)}
 DIFFICULT += [
     Family(
         name="-10 % in 60 % of boots",
