@@ -217,13 +217,13 @@ BLOCKS = ["--base", "100;100.1;99.9;100.2", "--head", "95;95.1;94.9;95.2"]
 
 def test_the_order_of_boots_tells_turns_from_blocks() -> None:
     assert (row(*BLOCKS)["verdict"], row(*BLOCKS)["order"]) == ("worse", "assumed in turns")
-    assert "assumed: boots of base and head alternate" in run(*BLOCKS).stdout
+    assert "assumed: boots of base and head in turns that mirror, b h h b" in run(*BLOCKS).stdout
     turns = run(*BLOCKS, "--order", "bhhb bhhb").stdout
     assert turns.startswith("5.0% worse")
     assert "assumed" not in turns
     found = row(*BLOCKS, "--order", "bbbbhhhh")
     assert (found["verdict"], found["interval_pct"], found["order"]) == ("unclear", None, "given")
-    assert "boot the two in turn" in found["reason"]
+    assert "boot the two in turns that mirror: b h h b" in found["reason"]
     assert found["more_boots"] is None
 
 

@@ -136,9 +136,13 @@ def _list(facts: Facts) -> list[str]:
 
 
 def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
-    lines = []
-    if facts["change_pct"] is not None:
-        interval = facts["interval_pct"]
+    lines, interval = [], facts["interval_pct"]
+    if facts["spread_ratio"] is not None:
+        lines.append(
+            f"spread       {two_digits(facts['spread_ratio'])} times as large between boots"
+        )
+    of_spread = facts["spread_ratio"] is not None and interval and interval[0] <= 0 <= interval[1]
+    if facts["change_pct"] is not None and not of_spread:
         bounds = f", 95 % interval {interval[0]:+.3g} .. {interval[1]:+.3g} %" if interval else ""
         lines.append(f"change       {facts['change_pct']:+.3g} % ({facts['verdict']}{bounds})")
     if facts["probability"] is not None:

@@ -70,7 +70,7 @@ def stats() -> None:
 )
 @click.option(
     "--order",
-    help="Order of the boots, b or h for each, such as bhhbbhhb (default: sides alternate).",
+    help="Order of the boots, b or h for each, such as bhhbbhhb (default: in such turns).",
 )
 @click.option(
     "--lower-is-better",
@@ -173,7 +173,8 @@ def stats_compare(
         click.echo("\n".join([*_words(row), *_doubts(sides, share)]))
         if not known and not unordered and not paired:
             click.echo(
-                "  assumed: boots of base and head alternate (give --order or times otherwise)"
+                "  assumed: boots of base and head in turns that mirror, b h h b (give --order or"
+                " times otherwise)"
             )
     if exit_code:
         sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(row.verdict, 0))

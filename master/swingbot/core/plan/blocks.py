@@ -3,7 +3,7 @@
 A drifting testbox then affects all rows of a table alike. Within a block, each arm takes each place
 and follows each other arm about equally often: rows of a Williams design (E. J. Williams,
 "Experimental designs balanced for the estimation of residual effects of treatments", 1949) over
-arms in a random order, seeded with the comparison's number. Two arms alternate.
+arms in a random order, seeded with the comparison's number. The turns of two arms mirror: b h h b.
 """
 
 from __future__ import annotations

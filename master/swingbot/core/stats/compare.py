@@ -68,7 +68,9 @@ def compare(
     row = _judged(draw(blocks.base, blocks.head, rule), rule, few, _join(invalid, lost))
     sides = [plain_side(side) for side in draw(base, head, rule).sides]
     if row.verdict == "unclear" and min(len(blocks.base), len(blocks.head)) < 2:
-        row = replace(row, reason=_join(few, "boot the two in turn"), more_boots=None)
+        row = replace(
+            row, reason=_join(few, "boot the two in turns that mirror: b h h b"), more_boots=None
+        )
     return replace(
         row,
         base=replace(sides[0], mean=row.base.mean),

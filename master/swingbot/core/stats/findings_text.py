@@ -51,7 +51,7 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         lines.append(
             f"ramp from {_place(ramp, x)} on: {step_size(ramp)} by the last point, p = {ramp.p:.1g}"
         )
-    if findings.spread is not None:
+    if findings.spread is not None and two_digits(findings.spread.times) != "1":
         lines.append(
             f"spread: {two_digits(findings.spread.times)} times as large"
             f" from {x[findings.spread.at]} on, p = {findings.spread.p:.1g}"

@@ -90,7 +90,7 @@ def _layout_and_spread(case: Assessment) -> str:
     """Describe images and noise for the reader, in addition to the change of the mean."""
     notes = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
     likely, factor = case.posterior.noisier
-    if likely >= SPREAD_CHANGED_P:
+    if likely >= SPREAD_CHANGED_P and two_digits(factor) != "1":
         notes += f"; the spread after it is {two_digits(factor)} times as large"
     path = case.posterior.slow_path
     if path is not None and path.p >= 0.5:

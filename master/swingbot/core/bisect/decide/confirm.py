@@ -63,13 +63,13 @@ def confirm(
         return action
     more = _missing(case, seen, seen.pairs + 1)
     placed = even is not None and even >= case.policy.confidence
-    if placed and _agrees(case, seen):
+    if placed and (_agrees(case, seen) or abs(seen.effect) <= seen.floor):
         return _suspect(case, seen)
     if not (sure or placed) and (
         share(post, left, right) < case.policy.confidence * float(post.commit.sum())
     ):
         return _beside_the_search(case, seen, more)
-    if case.used < case.policy.max_boots and not _denied(case, seen):
+    if case.used < case.policy.max_boots and not _denied(case, seen) and not seen.repeats:
         return ask(case, more, "the confirmation boots do not agree with the search yet")
     return conclude(
         case,

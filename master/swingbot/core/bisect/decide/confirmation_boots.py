@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from scipy.special import ndtri
+
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_on_both_sides
@@ -32,6 +34,10 @@ class ConfirmationBoots:
     row: ComparisonRow | None  # right against left; None without a pair
     # whether the values differ as printed: rounding may hide the size of a step, not its direction
     differ: bool = True
+    # half the width of the interval that no number of boots of the same images narrows
+    floor: float = 0.0
+    # each side repeats to the last digit, so that another boot says nothing
+    repeats: bool = False
 
     @property
     def effect(self) -> float:
@@ -85,7 +91,11 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     differ = not _holds_zero(row) or not _holds_zero(
         compare(good, bad, replace(rule, rounding=False))
     )
-    return ConfirmationBoots(left, right, len(ks), failed, len(both) - len(ks), row, differ)
+    repeats = len(ks) > 1 and all(len({boot.values for boot in side}) == 1 for side in (good, bad))
+    floor = math.sqrt(2.0) * rule.layout * float(ndtri(1.0 - policy.interval_alpha / 2.0))
+    return ConfirmationBoots(
+        left, right, len(ks), failed, len(both) - len(ks), row, differ, floor, repeats
+    )
 
 
 def _holds_zero(row: ComparisonRow) -> bool:
