@@ -40,6 +40,7 @@ ELSEWHERE = {
     "bad_heads": "tests/db/test_attacks_on_web.py",
     "copied_files": "tests/db/test_attacks_on_web.py",
     "foreign_hosts": "tests/db/test_attacks_on_web.py",
+    "kernel_records": "tests/db/test_attacks_on_web.py",
     "half_open_heads": "tests/db/test_attacks_on_web.py",
     "page_flood": "tests/db/test_attacks_on_web.py",
     "large_files": "tests/db/test_attacks_on_web.py",

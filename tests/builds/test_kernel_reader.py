@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import threading
 import time
@@ -17,7 +16,7 @@ from swingbot.adapters import kernel_reader, limits, process
 from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.service.ports.kernels import NoRecord, RecordFiles
 from swingbot_jobs.kernel_diff import SymbolRecord, object_row, write_record
-from swingbot_jobs.limits import KERNEL_RECORD_VALUES
+from tests.attack.hostile_records import largest_record
 from tests.fakes.kernels import KernelRecordsHere
 
 SIZES = {"text": 100, "data": 10, "bss": 1}
@@ -49,14 +48,6 @@ def a_record(shape: str, names: list[str], **more: Any) -> bytes:
     return write_record(**document | more)
 
 
-def worst(ending: str) -> bytes:
-    """A record that is as large in memory as its limits allow, which nothing refuses."""
-    empty = write_record(compiler="gcc", flags=[], sizes=SIZES, symbols={}, objects={})
-    lists = "[]," * (KERNEL_RECORD_VALUES // 2 - 100)
-    row = f'"objects":{{"a.o":["{ending}",[1,1,1],[{lists}0],[]]}}'
-    return gzip.compress(gzip.decompress(empty).decode().replace('"objects":{}', row).encode(), 1)
-
-
 QUESTIONS: dict[str, Callable[[ChildKernelRecords], object]] = {
     "change": lambda kernels: kernels.change(BASE, HEAD),
     "growth": lambda kernels: kernels.growth(BASE, HEAD),
@@ -82,7 +73,7 @@ def test_the_child_answers_as_this_process_would_and_is_asked_once(name: str) ->
 def test_the_worst_records_take_no_memory_here_and_bounded_memory_there(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(base=worst("a"), head=worst("b"))
+    store = Store(base=largest_record("a"), head=largest_record("b"))
     tracemalloc.start()
     try:
         with pytest.raises(NoRecord, match="its entry for a.o is damaged"):

@@ -14,6 +14,7 @@ from tests.attack import (
     copied_files,
     foreign_hosts,
     half_open_heads,
+    kernel_records,
     large_files,
     page_flood,
     slow_samples,
@@ -91,3 +92,7 @@ def test_bad_heads_are_refused(target: Target) -> None:
 
 def test_a_submitter_s_patch_of_copies_costs_little_and_its_kit_once(target: Target) -> None:
     judge(lambda: copied_files.run(target))
+
+
+def test_the_largest_records_of_kernels_take_no_memory_of_the_service(target: Target) -> None:
+    judge(lambda: kernel_records.run(target))
