@@ -63,6 +63,7 @@ class Readers:
     def __init__(self, url: str, count: int) -> None:
         self._url, self.end = url, threading.Event()
         self.answers: Counter[int] = Counter()
+        self.refused: Counter[str] = Counter()
         self.seconds: list[float] = []
         self._lock = threading.Lock()
         self._links = set(PAGES)
@@ -86,6 +87,8 @@ class Readers:
                     status, text = 0, ""
                 with self._lock:
                     self.answers[status] += 1
+                    if status != 200:
+                        self.refused[f"{status} {path}"] += 1
                     self.seconds.append(time.monotonic() - begin)
                     self._links.update(link.replace("&amp;", "&") for link in _LINKS.findall(text))
 
@@ -194,8 +197,10 @@ def main() -> int:
         )
     slowest = np.quantile(readers.seconds, [0.5, 0.95, 1.0]) if readers.seconds else [0.0] * 3
     print(
+        *(f"{count} times {what}\n" for what, count in readers.refused.most_common(10)),
         f"{len(readers.seconds)} pages: {dict(sorted(readers.answers.items()))},"
-        f" median {slowest[0]:.2f} s, 95 % below {slowest[1]:.2f} s, slowest {slowest[2]:.2f} s"
+        f" median {slowest[0]:.2f} s, 95 % below {slowest[1]:.2f} s, slowest {slowest[2]:.2f} s",
+        sep="",
     )
     return 0
 

@@ -75,7 +75,7 @@ def test_wrong_tokens_lock_no_valid_one_out_of_the_same_address(target: Target) 
     judge(lambda: wrong_tokens.run(target, valid={"Authorization": f"Bearer {READER}"}))
 
 
-@pytest.mark.parametrize("suffix", ["", ".json"])
+@pytest.mark.parametrize("suffix", ["", ".json", "/table.csv", "/reproduce.json"])
 def test_a_flood_of_one_client_at_a_page_delays_no_other_client(
     target: Target, suffix: str
 ) -> None:

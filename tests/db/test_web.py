@@ -237,6 +237,37 @@ def test_a_list_in_pieces_is_the_whole_list(site: Site, plural: str) -> None:
     assert {len(piece) for piece in pieces[:-1]} <= {2} and len(pieces[-1]) <= 2
 
 
+def test_a_boot_in_pieces_is_the_whole_boot_and_its_page_stays_short(own_site: Site) -> None:
+    site, boot = own_site, own_site.lab.boot
+    run = site.conn.execute(
+        sa.text("SELECT min(id) FROM run WHERE boot = :boot AND status = 'ok'"), {"boot": boot}
+    ).scalar_one()
+    make.add_samples(
+        site.conn,
+        "SELECT :run AS run, 'vmstat.column-' || n / 100 AS metric, n % 100 AS seq, n AS value"
+        " FROM generate_series(0, 1299) AS g (n)",
+        {"run": run},
+    )
+    site.conn.commit()
+    whole = read.boot(site.conn, boot)
+    assert whole["next"] is None
+    runs: list[dict[str, list[float]]] = [{} for _ in whole["runs"]]
+    sizes, after = [], ""
+    while after is not None:
+        piece = site.client.get(f"/boot/x{boot}.json", params={"after": after}).json()
+        samples = [run["samples"] for run in piece["runs"]]
+        sizes.append(sum(len(values) for of_run in samples for values in of_run.values()))
+        for mine, more in zip(runs, samples, strict=True):
+            for metric, values in more.items():
+                mine.setdefault(metric, []).extend(values)
+        after = piece["next"]
+    assert runs == [run["samples"] for run in whole["runs"]]
+    assert sizes[:-1] == [500, 500] and 300 <= sizes[-1] <= 500
+    page = site.client.get(f"/boot/x{boot}").text
+    assert "vmstat.column-0" in page and "…</td>" in page
+    assert len(page) < 60_000
+
+
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
     assert site.client.get("/comparison/c99.json").json() == {
         "error": "comparison c99 does not exist; `swingbot list comparisons` lists all comparisons"

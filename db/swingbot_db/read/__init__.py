@@ -21,7 +21,7 @@ from .kernels import kernel_builds
 from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .news import testbox_news, tree_news
-from .orders import boot, kernel, list_orders, order
+from .orders import boot, first_samples_of_boot, kernel, list_orders, metrics_of_boot, order
 from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
 from .raw import (
@@ -40,14 +40,20 @@ from .results import (
     trees_with_results,
 )
 from .search import search
+from .table_metrics import (
+    headline_metrics_of_table,
+    headlines_of_table,
+    judged_in_table,
+    metric_of_table,
+    other_metrics_of_table,
+    with_aliases,
+)
 from .tables import (
     boot_means_of_table,
-    headlines_of_table,
     list_comparisons,
     list_experiments,
     measured_in_table,
     metric_pieces,
-    metrics_of_table,
     samples_of_table,
     table,
 )
@@ -67,11 +73,14 @@ __all__ = [
     "build_time",
     "check",
     "controller",
+    "first_samples_of_boot",
     "found_culprits",
     "gates",
+    "headline_metrics_of_table",
     "headlines_of_table",
     "history",
     "incident",
+    "judged_in_table",
     "kernel",
     "kernel_builds",
     "known_names",
@@ -90,13 +99,15 @@ __all__ = [
     "measured_in_table",
     "measured_kernels",
     "metric_history",
+    "metric_of_table",
     "metric_pieces",
     "metric_places",
-    "metrics_of_table",
+    "metrics_of_boot",
     "moderated",
     "named_kernels",
     "open_work",
     "order",
+    "other_metrics_of_table",
     "outgoing",
     "raw_manifest",
     "reachable",
@@ -119,4 +130,5 @@ __all__ = [
     "trees_with_results",
     "variant",
     "waiting",
+    "with_aliases",
 ]

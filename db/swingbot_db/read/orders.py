@@ -7,11 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.core.model import cursor
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound
 
 from .facts import sheet_of
 from .rows import Row, by_id, first, piece, rows, shown, where
+from .rows import number as number_of
 
 _ORDER = """
 SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose, o.k, o.state,
@@ -66,8 +68,28 @@ _RUNS = (
 _SAMPLES = (
     "SELECT s.run, m.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run"
     " JOIN measured_metric m ON m.id = s.measured"
-    " WHERE r.boot = :id ORDER BY s.run, m.metric, s.seq"
+    " WHERE r.boot = :id ORDER BY s.run, s.measured, s.seq"
 )
+# in the order of the primary key, so that a piece reads no more than its rows
+_PIECE_OF_SAMPLES = """
+SELECT s.run, s.measured, s.seq, s.value, (SELECT metric FROM measured_metric WHERE id = s.measured)
+  AS metric
+FROM sample s WHERE s.run = ANY(:runs) AND (s.run, s.measured, s.seq) > (:run, :measured, :seq)
+ORDER BY s.run, s.measured, s.seq LIMIT :limit
+"""
+_METRICS_OF_BOOT = """
+SELECT DISTINCT r.unit_job, m.metric FROM boot x JOIN run r ON r.boot = x.id
+JOIN measured_metric m ON (m.testbox, m.unit_job) = (x.testbox, r.unit_job)
+WHERE x.id = :id AND EXISTS (SELECT 1 FROM sample s WHERE (s.run, s.measured) = (r.id, m.id))
+ORDER BY r.unit_job, m.metric
+"""
+_FIRST_OF_BOOT = """
+SELECT r.unit_job, r.number, m.metric, s.value FROM boot x JOIN run r ON r.boot = x.id
+JOIN measured_metric m ON (m.testbox, m.unit_job) = (x.testbox, r.unit_job)
+JOIN sample s ON (s.run, s.measured) = (r.id, m.id)
+WHERE x.id = :id AND m.metric = ANY(:metrics) AND s.seq < :each
+ORDER BY r.unit_job, r.number, m.metric, s.seq LIMIT :most
+"""
 _VARIANTS_OF_KEY = """
 SELECT v.id, v.commit, v.subject, t.name AS tree, v.kconfig, v.compiler, v.layout, v.trust
 FROM variant v JOIN tree t ON t.id = v.tree WHERE v.build_key = :key ORDER BY v.id
@@ -158,22 +180,31 @@ def _no_build(conn: sa.Connection, key: str) -> NotFound:
     )
 
 
-def boot(conn: sa.Connection, id: int | str, *, samples: bool = True) -> Row:
+def boot(
+    conn: sa.Connection, id: int | str, *, samples: bool = True, after: str | None = None
+) -> Row:
     """Return a boot.
 
     `runs` have `samples` {metric: [values]}, which are empty without `samples`; `facts` are as
-    received; `sheet` is the whole fact sheet by group.
+    received; `sheet` is the whole fact sheet by group. `after`: the samples in pieces, the one that
+    follows this cursor ('': the first); None: all. Raises BadCursor.
     """
     row = by_id(conn, _BOOT, "boot", id)
     number = row["id"]
     values: dict[int, dict[str, list[float]]] = {}
-    for sample in rows(conn, _SAMPLES, id=number) if samples else ():
+    runs = rows(conn, _RUNS, id=number)
+    row["next"] = None
+    if not samples:
+        found = []
+    elif after is None:
+        found = rows(conn, _SAMPLES, id=number)
+    else:
+        found, row["next"] = _piece_of_samples(conn, [run["id"] for run in runs], after)
+    for sample in found:
         values.setdefault(sample["run"], {}).setdefault(sample["metric"], []).append(
             sample["value"]
         )
-    runs = []
-    for run in rows(conn, _RUNS, id=number):
-        runs.append(run | {"samples": values.get(run.pop("id"), {})})
+    runs = [run | {"samples": values.get(run.pop("id"), {})} for run in runs]
     ids = {
         "id": shown("boot", number),
         "order": shown("order", row.pop("order_id")),
@@ -187,6 +218,33 @@ def boot(conn: sa.Connection, id: int | str, *, samples: bool = True) -> Row:
             "sheet": sheet_of(row["facts"], first(conn, _CONFIG, key=row["build_key"])),
         }
     )
+
+
+def _piece_of_samples(
+    conn: sa.Connection, runs: list[int], after: str
+) -> tuple[list[Row], str | None]:
+    key = ("run", "measured", "seq")
+    begin = cursor.decode(after, (int, int, int)) if after else (0, 0, -1)
+    place = dict(zip(key, begin, strict=True))
+    found = rows(conn, _PIECE_OF_SAMPLES, runs=runs, limit=cursor.PIECE + 1, **place)
+    some = found[: cursor.PIECE]
+    more = len(found) > len(some)
+    return some, cursor.encode([some[-1][name] for name in key]) if more else None
+
+
+def metrics_of_boot(conn: sa.Connection, id: int | str) -> list[Row]:
+    """The metrics that its runs have samples of: unit_job, metric."""
+    return rows(conn, _METRICS_OF_BOOT, id=number_of("boot", id))
+
+
+def first_samples_of_boot(
+    conn: sa.Connection, id: int | str, metrics: list[str], *, each: int, most: int
+) -> list[Row]:
+    """The first samples of each run, `each` of a metric and `most` in all: unit_job, number (of the
+    run), metric, value.
+    """
+    more = {"metrics": metrics, "each": each, "most": most}
+    return rows(conn, _FIRST_OF_BOOT, id=number_of("boot", id), **more)
 
 
 def list_orders(

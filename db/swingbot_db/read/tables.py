@@ -112,25 +112,6 @@ _ORDERS = """
 SELECT o.id, o.kind, o.testbox, o.spec, o.k, o.state, o.reason, o.build_key
 FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY o.id
 """
-# Judged metrics; before the judgement, metrics of the latest boot of each part.
-_METRICS = """
-SELECT r.unit_job, r.metric, array_agg(DISTINCT r.testbox ORDER BY r.testbox) AS testboxes,
-       bool_or(coalesce((r.detail->>'headline')::boolean, false)) AS headline,
-       max(r.detail->>'class') AS class, max(r.detail->>'unit') AS unit,
-       max(r.detail->>'better') AS better,
-       CASE WHEN bool_and(r.detail->>'alias_of' IS NOT NULL) THEN max(r.detail->>'alias_of') END
-         AS alias_of,
-       max(abs(r.change_pct)) FILTER (WHERE r.verdict IN ('worse', 'better', 'changed'))
-         AS largest_pct,
-       count(*) FILTER (WHERE r.verdict = 'worse') AS worse,
-       count(*) FILTER (WHERE r.verdict = 'better') AS better_rows,
-       count(*) FILTER (WHERE r.verdict = 'changed') AS changed,
-       count(*) FILTER (WHERE r.verdict = 'same') AS same,
-       count(*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
-FROM comparison_row r JOIN comparison c ON c.id = r.comparison AND r.against = c.against[1]
-WHERE r.comparison = :id
-GROUP BY r.unit_job, r.metric ORDER BY r.unit_job, r.metric
-"""
 _ROWS_BY_METRIC = f"""
 SELECT r.metric, count(*) AS rows FROM comparison_row r WHERE r.comparison = :id
 GROUP BY r.metric
@@ -189,7 +170,7 @@ def table(
     Raises NotFound, which names the right address if the letter is wrong; BadCursor for a string
     that is not a cursor.
     """
-    row = _found(conn, id)
+    row = found_table(conn, id)
     of = row["id"]
     found, row["next"] = _piece(conn, of, metrics, after)
     row |= {
@@ -216,7 +197,7 @@ def table(
     return cast(Table, row)
 
 
-def _found(conn: sa.Connection, id: int | str) -> Row:
+def found_table(conn: sa.Connection, id: int | str) -> Row:
     kind = "experiment" if isinstance(id, str) and id.startswith("e") else "comparison"
     of = number(kind, id)
     row = first(conn, _TABLE, id=of)
@@ -375,39 +356,21 @@ def samples_of_table(
     `metrics`: only metrics that match one of these LIKE patterns. All of them are tens of thousands
     of rows; `samples` of `read/raw.py` reads them in pages.
     """
-    samples = rows(conn, _SAMPLES, id=_found(conn, id)["id"], metrics=metrics)
+    samples = rows(conn, _SAMPLES, id=found_table(conn, id)["id"], metrics=metrics)
     return [row | {"boot": shown("boot", row["boot"])} for row in samples]
 
 
 def boot_means_of_table(conn: sa.Connection, id: int | str) -> list[Row]:
     """The boots behind each row: arm, boot, testbox, unit_job, metric, value (the boot's mean)."""
-    means = rows(conn, _MEANS, id=_found(conn, id)["id"])
+    means = rows(conn, _MEANS, id=found_table(conn, id)["id"])
     return [row | {"boot": shown("boot", row["boot"])} for row in means]
-
-
-def metrics_of_table(conn: sa.Connection, id: int | str) -> list[Row]:
-    """The metrics of its rows.
-
-    Keys: unit_job, metric, testboxes, headline, counter, unit, better, alias_of (if all rows are
-    aliases of that metric), and against the first reference largest_pct (of significant changes)
-    and counts of rows by verdict: worse, better_rows, changed, same, unclear.
-    """
-    of = _found(conn, id)["id"]
-    return [row | {"counter": is_counter(row)} for row in rows(conn, _METRICS, id=of)]
-
-
-def headlines_of_table(conn: sa.Connection, id: int | str) -> list[str]:
-    """Names of the headline metrics of a table, and of metrics that repeat their numbers."""
-    found = metrics_of_table(conn, id)
-    headlines = {row["metric"] for row in found if row["headline"]}
-    return sorted(headlines | {row["metric"] for row in found if row["alias_of"] in headlines})
 
 
 def metric_pieces(conn: sa.Connection, id: int | str) -> list[list[str]]:
     """Names of the metrics of a table, the most important first, so many of them that their rows
     are a piece.
     """
-    found = rows(conn, _ROWS_BY_METRIC, id=_found(conn, id)["id"])
+    found = rows(conn, _ROWS_BY_METRIC, id=found_table(conn, id)["id"])
     pieces: list[list[str]] = []
     size = cursor.PIECE
     for row in found:
@@ -421,7 +384,7 @@ def metric_pieces(conn: sa.Connection, id: int | str) -> list[list[str]]:
 
 def measured_in_table(conn: sa.Connection, id: int | str) -> list[Row]:
     """Metrics of its latest boot on each testbox: unit_job, metric, testboxes."""
-    return rows(conn, _MEASURED, id=_found(conn, id)["id"])
+    return rows(conn, _MEASURED, id=found_table(conn, id)["id"])
 
 
 def list_tables(

@@ -113,7 +113,7 @@ class Child:
         return self._popen.returncode is not None
 
     def _count(self, taken: float) -> None:
-        _take(max(0.0, taken - self._counted))
+        count(max(0.0, taken - self._counted))
         self._counted = max(self._counted, taken)
 
 
@@ -142,8 +142,15 @@ def piped(argv: Sequence[str], into: Sequence[str]) -> list[str]:
 
 
 def seconds() -> float:
-    """Processor seconds that this thread took, with those of the processes that it ran."""
+    """Processor seconds that this thread took, with those that were counted for it: of the
+    processes that it ran and, in the web service, of its database connections.
+    """
     return time.thread_time() + float(getattr(_of_processes, "seconds", 0.0))
+
+
+def count(taken: float) -> None:
+    """Count processor seconds that something else took for this thread."""
+    _of_processes.seconds = getattr(_of_processes, "seconds", 0.0) + taken
 
 
 def run(
@@ -206,7 +213,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 def _ended(child: subprocess.Popen[bytes], options: int = 0) -> bool:
     """Wait for `child`, and count its processor time for this thread when it has ended."""
     taken = _reaped(child, options)
-    _take(taken or 0.0)
+    count(taken or 0.0)
     return taken is not None
 
 
@@ -217,11 +224,6 @@ def _reaped(child: subprocess.Popen[bytes], options: int) -> float | None:
         return None
     child.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime
-
-
-def _take(taken: float) -> None:
-    """Count processor seconds of a process for this thread."""
-    _of_processes.seconds = getattr(_of_processes, "seconds", 0.0) + taken
 
 
 def _clock_of(pid: int) -> int:

@@ -62,6 +62,7 @@ from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import EXCHANGE_THREADS, attempt_of
 from swingbot_db import read
 from swingbot_db.engine import Engine, own_pool
+from swingbot_db.session_time import count_sessions
 from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
@@ -115,6 +116,7 @@ class BeatingServer(uvicorn.Server):
 
 def service(settings: Settings, engine: Engine) -> ASGIApp:
     """The application with all its pages, access control and request limits."""
+    count_sessions(engine, process.count)
     store = ArtifactDirectory(settings.artifacts)
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)

@@ -11,6 +11,16 @@ from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 
 
+def _append(facts: Facts, piece: Facts) -> None:
+    """Add the rows of a table, or the samples of a boot, that follow those in `facts`."""
+    if "rows" in facts:
+        facts["rows"] += piece["rows"]
+        return
+    for run, more in zip(facts["runs"], piece["runs"], strict=True):
+        for metric, values in more["samples"].items():
+            run["samples"].setdefault(metric, []).extend(values)
+
+
 class HttpDocuments:
     """Implements `Documents`; each method also raises ServiceError."""
 
@@ -27,7 +37,7 @@ class HttpDocuments:
         facts = self.progress(id_)
         while after := facts.get("next"):
             piece = self._service.json(self._path(id_), {"after": after})
-            facts["rows"] += piece["rows"]
+            _append(facts, piece)
             facts["next"] = piece["next"]
         return facts
 

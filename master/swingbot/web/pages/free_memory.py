@@ -12,17 +12,15 @@ Place = tuple[str, str]  # testbox, unit job
 __all__ = ["PREFIXES", "of_boot", "of_table"]
 
 
-def of_boot(document: Row) -> list[Row]:
+def of_boot(document: Row, samples: Iterable[Row]) -> list[Row]:
     """A table for each unit job of a boot: means over its runs."""
-    samples: dict[Place, dict[str, list[Sample]]] = {}
-    for run in document["runs"]:
-        mine = samples.setdefault((document["testbox"], run["unit_job"]), {}).setdefault("", [])
-        mine += [
-            Sample(document["id"], run["number"], metric, value)
-            for metric, values in run["samples"].items()
-            for value in values
-        ]
-    return _tables(samples)
+    by_place: dict[Place, dict[str, list[Sample]]] = {}
+    for one in samples:
+        place = (document["testbox"], one["unit_job"])
+        by_place.setdefault(place, {}).setdefault("", []).append(
+            Sample(document["id"], one["number"], one["metric"], one["value"])
+        )
+    return _tables(by_place)
 
 
 def of_table(samples: Iterable[Row], names: Sequence[str]) -> list[Row]:

@@ -44,6 +44,8 @@ PLURALS = (
 _LISTS = dict.fromkeys(("comparisons", "experiments"), "list_tables.html")
 _RUNNING = ("waiting", "ready", "running")
 _COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
+_VALUES = 10  # of each in a run
+_SAMPLES = 5000  # values on the page of a boot, and of its free memory
 
 
 class Pages:
@@ -61,7 +63,7 @@ class Pages:
             "incident": read.incident,
             "report": read.report,
             "order": read.order,
-            "boot": read.boot,
+            "boot": lambda conn, id: read.boot(conn, id, samples=False),
             "tree": read.tree,
             "testbox": read.testbox,
             "kernel": read.kernel,
@@ -102,6 +104,9 @@ class Pages:
                 f" kinds are {', '.join(['comparison', 'experiment', *self._kinds])}.",
             )
         with self._source.reading() as conn:
+            if is_json(request) and kind == "boot":
+                after = request.query_params.get("after", "")
+                return JSONResponse(self._source.read.boot(conn, id, after=after))
             document = self._kinds[kind](conn, id)
             if is_json(request):
                 return JSONResponse(document)
@@ -189,18 +194,24 @@ class Pages:
         }
 
     def _boot(self, conn: Connection, document: Row) -> Row:
-        own = {
-            metric
-            for run in document["runs"]
-            for metric in run["samples"]
-            if is_of(metric, run["unit_job"])
-        }
-        others = {metric for run in document["runs"] for metric in run["samples"]} - own
-        metrics = [*sorted(own), *sorted(others)]
+        read, id = self._source.read, document["id"]
+        names = read.metrics_of_boot(conn, id)
+        own = {row["metric"] for row in names if is_of(row["metric"], row["unit_job"])}
+        metrics = [*sorted(own), *sorted({row["metric"] for row in names} - own)]
+        memory = [name for name in metrics if name.startswith(tuple(free_memory.PREFIXES))]
         return {
             "metrics": metrics[:_COLUMNS],
             "more": max(0, len(metrics) - _COLUMNS),
-            "free_memory": free_memory.of_boot(document),
+            "values": _by_run(
+                read.first_samples_of_boot(
+                    conn, id, metrics[:_COLUMNS], each=_VALUES + 1, most=_SAMPLES
+                )
+            ),
+            "most_values": _VALUES,
+            "free_memory": free_memory.of_boot(
+                document,
+                read.first_samples_of_boot(conn, id, memory, each=_VALUES, most=_SAMPLES),
+            ),
             "tail": self._tail(document["files"], "console.log"),
         }
 
@@ -223,6 +234,15 @@ class Pages:
             return None
         lines = [_CONTROL.sub("", line[:_LINE]) for line in text.splitlines()[-_TAIL_LINES:]]
         return {"name": name, "text": "\n".join(lines)}
+
+
+def _by_run(samples: list[Row]) -> dict[tuple[str, int, str], list[float]]:
+    """Values by unit job, number of the run and metric."""
+    values: dict[tuple[str, int, str], list[float]] = {}
+    for one in samples:
+        key = (one["unit_job"], one["number"], one["metric"])
+        values.setdefault(key, []).append(one["value"])
+    return values
 
 
 def _noise(testbox: Row) -> list[Row]:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.model import cursor, documents, ids
+from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.documents import Table
 from swingbot.core.model.lookup import NotFound
@@ -92,18 +92,15 @@ class TablePages:
             if is_json(request):
                 after = request.query_params.get("after", "")
                 return JSONResponse(self._document(conn, id, after=after))
-            metrics = read.metrics_of_table(conn, id)
-            one = _one_metric(request, metrics)
-            headlines = (
-                [one]
-                if one
-                else [row for row in metrics if row["headline"] and not row["alias_of"]]
-            )
-            names = {row["metric"] for row in headlines}
-            aliases = {row["metric"] for row in metrics if row["alias_of"] in names}
-            document = self._document(conn, id, sorted(names | aliases))
+            one = self._one_metric(conn, id, request)
+            headlines = [one] if one else read.headline_metrics_of_table(conn, id)
+            names = sorted({row["metric"] for row in headlines})
+            document = self._document(conn, id, read.with_aliases(conn, id, names))
             sheet = sheet_of(read, self._kernels, conn, document)
-            live = [] if metrics or one else _live(document, read.measured_in_table(conn, id))
+            rows = read.judged_in_table(conn, id)
+            live = [] if rows["judged"] else _live(document, read.measured_in_table(conn, id))
+            after = request.query_params.get("after", "")
+            others = None if one else read.other_metrics_of_table(conn, id, after)
             memory = [] if one else self._memory(conn, document)
         shown = _shown_blocks(sheet, one)
         context = {
@@ -117,8 +114,8 @@ class TablePages:
             "few": len({arm["variant"]["id"] for arm in document["arms"]})
             in range(2, limits.RESULT_KERNELS + 1),
             "live": live,
-            "perf": any(row["metric"].startswith("perf-stat.") for row in metrics),
-            "others": [] if one else _others(word, document["id"], metrics, _after(request)),
+            "perf": rows["perf"],
+            "others": _with_pages(word, document["id"], others, after) if others else [],
             **_tables(word, document, sheet, shown),
             "texts": [] if one else sheet.texts,
             "free_memory": memory,
@@ -126,6 +123,18 @@ class TablePages:
         }
         refresh = request if document["status"] in _OPEN else None
         return self._renderer.page("table.html", refresh=refresh, **context)
+
+    def _one_metric(self, conn: Connection, id: str, request: Request) -> Row | None:
+        """Return the metric that the address requests. Raises HTTPException, NotFound."""
+        if "metric" not in request.query_params:
+            return None
+        metric, unit_job = (_text(request, name) for name in ("metric", "unit_job"))
+        found = self._source.read.metric_of_table(conn, id, metric, unit_job)
+        if found is None:
+            raise NotFound(
+                f"this table has no metric {metric!r}; its page lists the available metrics"
+            )
+        return found
 
     def _document(
         self,
@@ -173,17 +182,6 @@ class TablePages:
             for arm, kernel in enumerate(sheet.kernels)
         ]
         return picture(table_plot(_heading(document, block, series), rows))
-
-
-def _one_metric(request: Request, metrics: Sequence[Row]) -> Row | None:
-    """Return the metric that the address requests. Raises HTTPException, NotFound."""
-    if "metric" not in request.query_params:
-        return None
-    metric, unit_job = (_text(request, name) for name in ("metric", "unit_job"))
-    for row in metrics:
-        if row["metric"] == metric and unit_job in ("", row["unit_job"]):
-            return row
-    raise NotFound(f"this table has no metric {metric!r}; its page lists the available metrics")
 
 
 def _series_of(request: Request) -> SeriesKey:
@@ -287,29 +285,10 @@ def _same_image(document: Table) -> list[list[str]]:
     return [own for own in names.values() if len(own) > 1]
 
 
-def _others(word: str, id: str, metrics: Sequence[Row], after: list[Any] | None) -> Row:
+def _with_pages(word: str, id: str, others: Row, after: str) -> Row:
     """Metrics with a page of their own: benchmark metrics, then counters by size of change."""
-    others = [row for row in metrics if not row["headline"] and not row["alias_of"]]
-    others.sort(key=_order_of_others)
-    rest = [row for row in others if after is None or _order_of_others(row) > after]
-    shown = rest[: cursor.PIECE]
-    return {
-        "count": len(others),
-        "rows": [row | {"href": _metric_page(word, id, row)} for row in shown],
-        "first": after is None,
-        "next": cursor.encode(_order_of_others(shown[-1])) if len(rest) > len(shown) else None,
-    }
-
-
-def _order_of_others(row: Row) -> list[Any]:
-    change = -float(row["largest_pct"] or 0.0)
-    return [bool(row["counter"]), change, row["metric"], row["unit_job"]]
-
-
-def _after(request: Request) -> list[Any] | None:
-    """The cursor of the page, decoded. Raises BadCursor."""
-    after = request.query_params.get("after")
-    return cursor.decode(after, (bool, float, str, str)) if after else None
+    rows = [row | {"href": _metric_page(word, id, row)} for row in others["rows"]]
+    return others | {"rows": rows, "first": not after}
 
 
 def _metric_page(word: str, id: str, row: Mapping[str, Any]) -> str:
