@@ -264,6 +264,23 @@ def test_a_world_of_unknown_noise_is_solved(world: World) -> None:
     assert right(world, found.facts), found.facts["reason"]
 
 
+@pytest.mark.parametrize("culprit", [1, 2, 4])
+def test_no_commit_stays_a_suspect_while_controls_are_left(culprit: int) -> None:
+    world = World(
+        commits=4,
+        effects={culprit: -0.05},
+        seed=4000 + 100 * culprit,
+        controls=(4, 4, 4),
+        run_sd=0.02,
+        boot_sd=0.02,
+        runs=3,
+    )
+    found = bisect(world)
+    assert right(world, found.facts), found.facts["reason"]
+    assert found.facts["probability"] >= 0.99
+    assert found.steps <= 60
+
+
 def test_cut_off_at_any_line_the_same_decisions_follow_byte_for_byte(tmp_path: Path) -> None:
     world, log = (
         World(commits=50, effects={31: -0.06}, run_sd=0.02, runs=3, skipped=frozenset({30})),

@@ -97,7 +97,8 @@ def _check_images(case: Assessment, seen: ConfirmationBoots, even: float) -> Act
 
     `even`: P(the step is there), if no image is odd.
     """
-    if even - stated(case, seen.left, seen.right) < 1.0 - even:
+    noise = 0.0 if even >= case.policy.confidence else 1.0 - even
+    if even - stated(case, seen.left, seen.right) < noise:
         return None
     more = further_checks(case.ev, seen.left, seen.right)
     if not more or case.used + len(more) > case.policy.max_boots:
