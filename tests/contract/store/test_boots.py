@@ -102,6 +102,8 @@ def test_seconds_of_a_boot_are_the_mean_of_its_spec(store: Store, lab: Lab) -> N
         assert tx.boots.seconds(TESTBOX, lab.spec) is None
     for k, seconds in enumerate((10.0, 30.0)):
         a_boot(store, lab, k=k, seconds=seconds)
+    # one that hung lasted as long as its limit allowed
+    a_boot(store, lab, k=2, seconds=900.0, status="hung", reason="no sign of life")
     with store.transaction() as tx:
         assert tx.boots.seconds(TESTBOX, lab.spec) == 20.0
         assert tx.boots.seconds(TESTBOX, sha256("new")) is None
