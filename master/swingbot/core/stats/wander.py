@@ -29,6 +29,7 @@ _WANDERS: Final = (
 # every random walk seems to be drawn back (Perron, Econometrica 57, 1989). Smaller: a random walk
 # has steps; larger: a step in a level that wanders fast is missed.
 _DRAWN_BACK: Final = 10.0
+_BY_CHANCE: Final = 4.0
 # Share of the way from which on a level looks like a walk. Smaller: no ramps where a level wanders.
 WALKS: Final = 0.5
 # Squares count up to this many spreads, and distances beyond it. Larger: a wild point is a step.
@@ -52,9 +53,15 @@ def misfit(values: Array, cuts: Sequence[int]) -> tuple[float, Wander]:
 
 
 def walks(values: Array) -> bool:
-    """Whether the level is one random walk: nothing draws it back, and steps cannot be told."""
-    _, (gain, remains) = misfit(values, [])
-    return gain >= WALKS and remains == 1.0
+    """Whether the level is one random walk: nothing draws it back, and steps cannot be told.
+
+    One that is drawn back may fit better by chance, by less than `_BY_CHANCE`.
+    """
+    walk, gain = min(
+        (_cost(values, [], wander), wander[0]) for wander in _WANDERS if wander[1] == 1.0
+    )
+    others = [_STILL, *(wander for wander in _WANDERS if wander[1] < 1.0)]
+    return gain >= WALKS and walk < min(_cost(values, [], each) for each in others) + _BY_CHANCE
 
 
 def _cost(values: Array, cuts: Sequence[int], wander: Wander) -> float:
