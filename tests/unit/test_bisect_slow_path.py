@@ -55,6 +55,19 @@ def test_in_a_boot_most_of_whose_runs_are_off_the_others_are_the_usual_ones() ->
     assert far is not None and far.below.tolist() == [0, 0, 0, 3] and not far.above.any()
 
 
+def test_a_kernel_with_four_slow_runs_of_ten_does_not_count_as_noisy() -> None:
+    """As a bisection saw it: the middle of some boots lies between both kinds of runs."""
+    slow = [[1.0, 0.75, 1.01, 0.75, 0.99, 0.75, 1.01, 0.75, 1.02, 1.0]]
+    slow += [[1.0, 0.75, 1.0, 0.98, 1.0, 1.0, 1.0, 0.99, 0.74, 0.99]]
+    slow += [[1.0, 0.98, 0.99, 0.75, 0.98, 1.0, 0.98, 0.98, 0.75, 1.01]]
+    slow += [[0.74, 0.75, 0.99, 0.74, 0.98, 1.0, 0.75, 0.99, 0.97, 0.74]]
+    slow += [[1.0, 0.74, 0.99, 0.75, 0.98, 0.74, 0.98, 0.73, 0.74, 0.98]]
+    clean = [0.99, 1.01, 1.0, 1.02, 0.98, 1.0, 0.99, 1.01, 1.0, 1.005]
+    state = a_range((0, clean), (0, clean), *((4, runs) for runs in slow))
+    far = far_runs(gather(state, POLICY), LEAST)
+    assert far is not None and far.below.tolist()[:5] == [0, 0, 4, 2, 2] and not far.above.any()
+
+
 def test_a_level_of_its_own_is_no_path() -> None:
     shifted = [0.5 * r for r in USUAL]
     state = a_range((0, USUAL), (0, USUAL), (2, shifted), (4, USUAL), (4, shifted))

@@ -23,6 +23,7 @@ Indices = npt.NDArray[np.intp]
 SHARES: Final = np.geomspace(0.0005, 0.9, 32)  # of the runs; each as likely before any boot
 _FEWEST: Final = 3  # runs of a boot, for a middle of its own
 _SD_OF_MEDIAN: Final = 1.4826  # sd over the median distance, of a Gaussian
+_SD_OF_QUARTILE: Final = 3.1382  # the same of the lower quartile
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def far_runs(
     reach = np.zeros(len(boots))
     for own in np.unique(kernel):
         mine = [apart[i] for i in np.flatnonzero(kernel == own) if len(apart[i])]
-        sd = max(common, _sd(np.concatenate(mine)) if mine else 0.0)
+        sd = max(common, _own_sd(np.concatenate(mine)) if mine else 0.0)
         reach[kernel == own] = max(FAR_RUN_SDS * sd, least)
     levels = [
         float(np.median(np.concatenate([boots[int(i)] for i in np.flatnonzero(kernel == end)])))
@@ -91,6 +92,11 @@ def _distances(values: Floats) -> Floats:
 def _sd(distances: Floats) -> float:
     """The spread by the lower median, which one far run of three does not move."""
     return _SD_OF_MEDIAN * float(np.sort(distances)[(len(distances) - 1) // 2])
+
+
+def _own_sd(distances: Floats) -> float:
+    """The spread of one kernel by the lower quartile: half of its runs may be far off."""
+    return _SD_OF_QUARTILE * float(np.sort(distances)[(len(distances) - 1) // 4])
 
 
 def _middle(values: Floats, levels: list[float], reach: float) -> float:

@@ -55,7 +55,7 @@ def _confirm(case: Assessment, path: SlowPath, left: int, right: int) -> Action 
     if len(ks) >= policy.confirm_boots:
         odds = _fresh_odds(case, path, left, right)
         if odds >= SLOW_PATH_CONFIRMED:
-            if where(case, left, right) < policy.confidence:
+            if _stated(case, left, right) < 1.0 - (1.0 - policy.confidence) / 3.0:
                 return None
             return _found(case, path, left, right, ks)
         denied = odds < SLOW_PATH_DENIED and len(ks) >= policy.max_confirm
@@ -76,6 +76,14 @@ def _fresh_odds(case: Assessment, path: SlowPath, left: int, right: int) -> floa
     return two_shares(taken, units, at[fresh] == right)
 
 
+def _stated(case: Assessment, left: int, right: int) -> float:
+    """P(the step is there): its place, if there is one, and that there is one.
+
+    The shares of runs say nothing of odd images or a creep of the level.
+    """
+    return where(case, left, right) * (1.0 - case.posterior.none)
+
+
 def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int]) -> Action:
     ev = case.ev
     sides = [
@@ -92,6 +100,10 @@ def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int
     row = compare(sides[0], sides[1], rule)
     seen = ConfirmationBoots(left, right, len(ks), 0, 0, row)
     ended = found(case, seen).conclusion
+    if len(ended.members) == 1:
+        likely = _stated(case, left, right)
+        named = tuple(replace(culprit, probability=likely) for culprit in ended.culprits)
+        ended = replace(ended, culprits=named, probability=likely)
     mean = "" if row.change_pct is None else f"; mean {row.change_pct:+.1f} %"
     checked = "" if case.rebuilds else "; layout not checked: one build of each"
     reason = f"{on_the_path(case, path)}{mean}, in {len(ks)} fresh pairs of boots{checked}"
