@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from scipy.signal import lfilter
 
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.thresholds import SPREAD_FLOOR
@@ -77,6 +76,8 @@ def _cost(values: Array, cuts: Sequence[int], wander: Wander) -> float:
 
 def _predicted(away: Array, gain: float, remains: float) -> Array:
     """Return what the points before each predict; 0 for the first."""
+    from scipy.signal import lfilter  # imports scipy.stats: a second that comparisons need not take
+
     levels = lfilter([gain], [1.0, -remains * (1.0 - gain)], away)
     return np.concatenate([[0.0], remains * np.asarray(levels)[:-1]])
 
