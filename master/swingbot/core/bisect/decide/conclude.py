@@ -99,11 +99,11 @@ def _layout_and_spread(case: Assessment) -> str:
 
 
 def on_the_path(case: Assessment, path: SlowPath) -> str:
-    """Such as "1 run in 7 about 50 % lower than the others, before the commit 1 run in 2000"."""
+    """Such as "1 run in 7 about 50 % lower than the others, before it 1 run in 2000"."""
     way = "lower" if path.offset < 0.0 else "higher"
     far = two_digits(abs(case.ev.pct(path.offset)))
     behind, before = (_share(share, path.unit) for share in (path.behind, path.before))
-    return f"{behind} about {far} % {way} than the others, before the commit {before}"
+    return f"{behind} about {far} % {way} than the others, before it {before}"
 
 
 def _share(share: float, unit: str) -> str:
