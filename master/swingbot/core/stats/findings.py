@@ -201,14 +201,15 @@ def look(
     creep = _creep(scaled, steps, noise, scale) if whole else None
     steps = steps if creep is None else []
     line = _line(creep, scale, len(values)) if creep is not None else None
-    ramp = ramp_at_end(scaled, steps, line) if whole else None
+    candidate = candidate_step(scaled, steps) if whole and creep is None else None
+    last = candidate.at if candidate is not None else None
+    ramp = ramp_at_end(scaled, steps, last, line) if whole else None
     if ramp is not None:
-        creep, steps = None, [step for step in steps if step.at <= ramp.begin]
+        creep, candidate, steps = None, None, [step for step in steps if step.at <= ramp.begin]
         scaled = scaled - ramp.line(len(values))
         noise = noise_without_wild(scaled, _cuts(edges, steps))
         edges = [0, ramp.at + 1, len(values)]
     cuts = _cuts(edges, steps)
-    candidate = candidate_step(scaled, steps) if whole and not (creep or ramp) else None
     anchor = look(anchors) if anchors is not None else None
     residuals = _about_levels(scaled, cuts, scale, creep)
     return Findings(

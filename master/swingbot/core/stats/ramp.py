@@ -37,9 +37,11 @@ class LevelRamp:
         return self.effect * share
 
 
-def ramp_at_end(values: Array, steps: Sequence[LevelStep], line: Array | None) -> LevelRamp | None:
+def ramp_at_end(
+    values: Array, steps: Sequence[LevelStep], candidate: int | None, line: Array | None
+) -> LevelRamp | None:
     """Return the ramp that explains the points better than the last steps of its direction do, or
-    than `line`, a creep through all points; None if there is none.
+    than a step at `candidate`, or than `line`, a creep through all points; None if there is none.
 
     Both are judged by Schwarz's criterion in a level that may wander (`wander.misfit`).
     """
@@ -47,6 +49,8 @@ def ramp_at_end(values: Array, steps: Sequence[LevelStep], line: Array | None) -
     cuts = [step.at for step in steps]
     against = misfit(values if line is None else values - line, cuts)[0]
     against += 0.0 if line is None else math.log(len(values))
+    if candidate is not None:
+        against = min(against, misfit(values, [*cuts, candidate])[0])
     for kept in range(len(cuts), -1, -1):
         if kept < len(cuts) and steps[kept].effect * steps[-1].effect < 0.0:
             break
