@@ -382,7 +382,6 @@ def _within_memory(text: str) -> Mapping[str, str]:
 
 
 def _seconds(read: Read) -> float:
-    gc.collect()
     gc.disable()  # its passes take as long as other tests have left objects
     begun = time.process_time()
     try:
