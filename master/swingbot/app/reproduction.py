@@ -86,7 +86,7 @@ class LocalReproductionSources:
         return read.table(self._conn, id)
 
     def boot(self, id: str) -> Mapping[str, Any]:
-        return read.boot(self._conn, id, samples=False)
+        return read.boot(self._conn, id)
 
     def boot_order(self, id: str) -> Mapping[str, Any]:
         return read.boot_order(self._conn, id)
