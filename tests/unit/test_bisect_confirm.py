@@ -10,7 +10,7 @@ from swingbot.core.bisect.posterior.assessment import Assessment, assess
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from tests.simulate import a_state, known_noise
+from tests.simulate import a_state, bisect_to_the_end, known_noise
 from tests.worlds import SimulatedBench
 
 
@@ -45,3 +45,14 @@ def test_fresh_boots_whose_interval_contains_zero_confirm_nothing() -> None:
 
 def test_fresh_boots_in_the_other_direction_confirm_nothing() -> None:
     assert not _agrees(a_case(), fresh((95.0, 95.4, 94.9, 95.2), (100.0, 100.4, 100.2, 99.9)))
+
+
+def test_a_step_whose_neighbours_the_budget_leaves_out_is_not_said_to_be_denied() -> None:
+    bench = SimulatedBench(commits=13, culprit=8, effect=-0.1, seed=3)
+    state = replace(a_state(bench), layouts=False)
+    whole = bisect_to_the_end(bench, state)
+    assert whole.named == 8
+    spared = bisect_to_the_end(bench, state, Policy(max_boots=whole.boots - 1)).conclusion
+    assert (spared.kind, spared.suspect) == ("inconclusive", 8)
+    assert "did not show" not in spared.reason and "differ in" in spared.reason
+    assert spared.settled_by is not None and "next to it" in spared.settled_by

@@ -24,6 +24,7 @@ from swingbot.core.bisect.thresholds import (
     WARY_OF_WANDERING,
 )
 from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.text.numbers import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def confirm(
         if case.used + len(around) <= case.policy.max_boots:
             why = "other images next to the suspect show whether some are odd by themselves"
             return ask(case, around, why)
+        return _suspect(case, seen, of_budget=len(around))
     even = None if sure or case.rebuilds else _if_even(case, seen)
     if even is not None and (action := _check_images(case, seen, even)) is not None:
         return action
@@ -108,25 +110,29 @@ def _check_images(case: Assessment, seen: ConfirmationBoots, even: float) -> Act
     return ask(case, more, "an odd image is the larger doubt: other images tell")
 
 
-def _suspect(case: Assessment, seen: ConfirmationBoots) -> Action:
-    """The step is there unless an image is odd, which no further image can tell."""
+def _suspect(case: Assessment, seen: ConfirmationBoots, of_budget: int = 0) -> Action:
+    """The step is there unless an image is odd, which no further image can tell, or none of the
+    budget: it lacks `of_budget` boots."""
     if case.ev.pending:
         return Wait(why="boots of other images are in flight")
     members = tuple(case.ev.points[p] for p in range(seen.left + 1, seen.right + 1))
+    other = "its parent" if len(members) == 1 else f"commit {case.name(seen.left)}"
     change, interval = (seen.row.change_pct, seen.row.interval_pct) if seen.row else (None, None)
     return concluded(
         case,
         Conclusion(
             kind="inconclusive",
             reason=(
-                f"commit {case.name(seen.right)} and its parent differ in {seen.pairs} fresh "
+                f"commit {case.name(seen.right)} and {other} differ in {seen.pairs} fresh "
                 "pairs of boots, but that one of their images is odd by itself is not excluded"
             ),
             members=members,
             probability=stated(case, seen.left, seen.right),
             change_pct=change,
             interval_pct=interval,
-            settled_by=(
+            settled_by=f"{count(of_budget, 'boot')} more, of commits next to it"
+            if of_budget
+            else (
                 f"other images of commit {case.name(seen.left)} and commit {case.name(seen.right)}"
                 ", such as builds of both in another layout"
             ),
