@@ -63,6 +63,13 @@ def test_a_commit_without_an_older_patch_has_its_parents_and_all_else(repo: Path
     assert before == (git(repo, "status", "--porcelain"), git(repo, "for-each-ref"))
 
 
+def test_only_a_suspect_that_other_images_settle_is_told_which_are_missing(repo: Path) -> None:
+    controls, whole = of(repo, 0, 7)
+    told = controls.to_settle("builds of both in another layout", whole, 1)
+    assert "(--layouts)" in told and "has no older commit beside it" in told
+    assert controls.to_settle("more boots", whole, 1) == "more boots"
+
+
 def test_a_first_commit_and_a_tip_have_none_and_it_is_said(repo: Path) -> None:
     controls, whole = of(repo, 0, 7)
     assert controls(whole, 0) == ()

@@ -45,6 +45,12 @@ class ControlImages:
             return f"{which.format(sha)} commit beside it that changes code"
         return f"no older patch can be taken out of {sha}"
 
+    def to_settle(self, by: str, whole: CommitRange, idx: int) -> str:
+        """What settles the suspect `idx`: `by`, and if that is other images, why some are missing
+        of it or of its parent."""
+        missing = [why for i in (idx - 1, idx) if (why := self.missing(whole, i))]
+        return f"{by} (--layouts); {', '.join(missing)}" if missing and "layout" in by else by
+
     def _found(self, whole: CommitRange, idx: int) -> tuple[str, ...]:
         git, sha, last = self.repository, whole.shas[idx], len(whole.shas) - 1
         # equal trees: CMD tells commits apart by their id, so that a tree means nothing to it

@@ -280,13 +280,6 @@ def _wanted(it: Invocation) -> SearchOptions:
     )
 
 
-def _missing(controls: ControlImages, whole: CommitRange, suspect: str) -> str:
-    """Why the suspect and its parent were not compared with more images; "" if they were."""
-    idx = whole.shas.index(suspect)
-    missing = [why for i in (idx - 1, idx) if (why := controls.missing(whole, i))]
-    return f" (--layouts); {', '.join(missing)}" if missing else ""
-
-
 def _print(
     it: Invocation,
     repository: Repository,
@@ -299,7 +292,9 @@ def _print(
         result, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
     if (suspect := facts["suspect"]) and not it.layouts:
-        suspect["settled_by"] += _missing(controls, result.part.range, suspect["commit"])
+        whole = result.part.range
+        idx = whole.shas.index(suspect["commit"])
+        suspect["settled_by"] = controls.to_settle(suspect["settled_by"], whole, idx)
     if it.json_:
         say_json(facts)
     else:
