@@ -155,6 +155,15 @@ def test_a_ramp_at_the_end_is_a_ramp(n: int, begin: int, size: float) -> None:
     assert codec.typed(Findings, json.loads(json.dumps(codec.plain(found)))) == found
 
 
+def test_a_ramp_behind_a_step_is_no_part_of_its_size() -> None:
+    line = 0.1 * np.maximum(np.arange(110) - 70, 0) / 39
+    found = look((np.array(history(3, 110, {30: 0.5})) * np.exp(line)).tolist())
+    assert found.ramp is not None and found.ramp.first <= 70 <= found.ramp.last
+    (step,) = found.changes
+    assert step.at == 30 and step.p < 1e-20
+    assert step.pct == pytest.approx(100 * math.expm1(0.5), abs=3.0)
+
+
 @pytest.mark.parametrize("after", [2, 4, 8, 20])
 def test_a_step_and_a_random_walk_are_no_ramps(after: int) -> None:
     for seed in range(10):

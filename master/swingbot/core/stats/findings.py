@@ -29,6 +29,7 @@ from swingbot.core.stats.steps import (
     find_steps,
     noise_about,
     noise_without_wild,
+    steps_at,
 )
 from swingbot.core.stats.tip_spreads import SpreadChange, TipSpread, change_within
 from swingbot.core.stats.wander import walks
@@ -205,8 +206,8 @@ def look(
     last = candidate.at if candidate is not None else None
     ramp = ramp_at_end(scaled, steps, last, line) if whole else None
     if ramp is not None:
-        creep, candidate, steps = None, None, [step for step in steps if step.at <= ramp.begin]
-        scaled = scaled - ramp.line(len(values))
+        creep, candidate, scaled = None, None, scaled - ramp.line(len(values))
+        steps = steps_at(scaled, [step.at for step in steps if step.at <= ramp.begin])
         noise = noise_without_wild(scaled, _cuts(edges, steps))
         edges = [0, ramp.at + 1, len(values)]
     cuts = _cuts(edges, steps)

@@ -104,6 +104,12 @@ def find_steps(values: Array) -> list[LevelStep]:
         if max(doubts) < 1.0:
             break
         del cuts[int(np.argmax(doubts))]
+    return steps_at(values, cuts)
+
+
+def steps_at(values: Array, cuts: Sequence[int]) -> list[LevelStep]:
+    """Return the steps at these cuts, in order, each between the levels of its neighbours."""
+    quiet = _without_wild(values)
     noise = noise_about(quiet, cuts)
     edges = [0, *cuts, len(values)]
     return [_step(values, quiet, (edges[n], edges[n + 2]), at, noise) for n, at in enumerate(cuts)]
