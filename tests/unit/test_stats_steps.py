@@ -155,6 +155,13 @@ def test_a_ramp_at_the_end_is_a_ramp(n: int, begin: int, size: float) -> None:
     assert codec.typed(Findings, json.loads(json.dumps(codec.plain(found)))) == found
 
 
+def test_a_p_below_the_smallest_number_is_not_said_to_be_0() -> None:
+    line = 0.5 * np.maximum(np.arange(110) - 60, 0) / 49
+    found = look((np.array(history(3, 110)) * np.exp(line)).tolist())
+    assert found.ramp is not None and found.ramp.p == 0.0
+    assert tell(found, ["x"] * 110)[1].endswith("p < 1e-300")
+
+
 def test_a_ramp_behind_a_step_is_no_part_of_its_size() -> None:
     line = 0.1 * np.maximum(np.arange(110) - 70, 0) / 39
     found = look((np.array(history(3, 110, {30: 0.5})) * np.exp(line)).tolist())

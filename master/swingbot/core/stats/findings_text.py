@@ -45,16 +45,17 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         )
     if findings.creep is not None:
         ends = " from first to last" if findings.creep.pct is not None else ""
-        lines.append(f"creep: {step_size(findings.creep)}{ends}, p = {findings.creep.p:.1g}")
+        lines.append(f"creep: {step_size(findings.creep)}{ends}, {_chance(findings.creep.p)}")
     if findings.ramp is not None:
         ramp = findings.ramp
         lines.append(
-            f"ramp from {_place(ramp, x)} on: {step_size(ramp)} by the last point, p = {ramp.p:.1g}"
+            f"ramp from {_place(ramp, x)} on: {step_size(ramp)} by the last point,"
+            f" {_chance(ramp.p)}"
         )
     if findings.spread is not None and two_digits(findings.spread.times) != "1":
         lines.append(
             f"spread: {two_digits(findings.spread.times)} times as large"
-            f" from {x[findings.spread.at]} on, p = {findings.spread.p:.1g}"
+            f" from {x[findings.spread.at]} on, {_chance(findings.spread.p)}"
         )
     if findings.boots_spread is not None:
         lines.append(_boots_spread(findings, findings.boots_spread, x))
@@ -86,7 +87,7 @@ def step_words(change: LevelChange, x: Labels) -> str:
     if change.parts:
         size = f"{size} in all, in more than one part"
     interval = _interval(change.low_pct, change.high_pct)
-    return f"step at {_place(change, x)}: {size}{interval}, p = {change.p:.1g}"
+    return f"step at {_place(change, x)}: {size}{interval}, {_chance(change.p)}"
 
 
 def _found(found: FinishedSearch, change: LevelChange, x: Labels) -> str:
@@ -101,6 +102,11 @@ def _found(found: FinishedSearch, change: LevelChange, x: Labels) -> str:
         short[0] if len(short) == 1 else f"one of {len(short)} commits, {short[0]} .. {short[-1]}"
     )
     return f"step at {place}: {size} ({found.search})"
+
+
+def _chance(p: float) -> str:
+    """Return `p = 8e-12`; a P of less than the smallest number is not 0."""
+    return f"p = {p:.1g}" if p > 0.0 else "p < 1e-300"
 
 
 def _interval(low: float | None, high: float | None) -> str:
@@ -137,7 +143,7 @@ def _mode_change(change: ModeChange, x: Labels) -> str:
     else:
         modes = "mode" if len(before) == 1 else "modes"
         what = f"{_NUMBERS[len(before)]} {modes} became {_NUMBERS[len(after)]}"
-    return f"modes at {_place(change, x)}: {what} ({shares}), p = {change.p:.1g}"
+    return f"modes at {_place(change, x)}: {what} ({shares}), {_chance(change.p)}"
 
 
 def _alike(before: Sequence[Mode], after: Sequence[Mode]) -> bool:
@@ -159,7 +165,7 @@ def _boots_spread(findings: Findings, spread: SpreadChange, x: Labels) -> str:
     return (
         f"spread between boots: {two_digits(spread.times)} times as large from {x[spread.at]} on"
         + ("" if moved else ", level unchanged")
-        + f", p = {spread.p:.1g}"
+        + f", {_chance(spread.p)}"
     )
 
 
