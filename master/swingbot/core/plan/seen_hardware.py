@@ -90,13 +90,15 @@ def _most(cmdline: str) -> _Most:
             most = replace(most, cpus=min(most.cpus, max(1.0, float(value[:6]))))
         elif name in ("nosmp", "nolapic", "noapic") or word == "acpi=off":
             most = replace(most, cpus=1.0)
-        elif name == "nosmt" or word == "mitigations=auto,nosmt":
+        elif name == "nosmt" or value.endswith(",nosmt") or word.startswith("l1tf=full"):
             most = replace(most, siblings=False)
         elif word == "numa=off":
             most = replace(most, nodes=1.0)
         elif name == "mem" and (size := _SIZE.fullmatch(value)):
             kilobytes = float(size[1]) * _SIZES[size[2].upper()]
             most = replace(most, memory_kb=min(most.memory_kb, kilobytes))
+        elif name == "memmap":  # how much of it is reserved depends on the machine's own map
+            most = replace(most, memory_kb=0.0)
     return most
 
 
