@@ -39,7 +39,9 @@ def test_ends_have_the_commits_beside_them_that_change_code(repo: Path) -> None:
     assert controls(whole, 0) == (ids[2], ids[1], ids[0])  # 3 adds code to each of them
     assert controls(whole, 2)[:2] == (ids[6], ids[7])
     assert not controls.missing(whole, 2)
-    assert ids[3][:12] in controls.missing(whole, 0)
+    assert controls.missing(whole, 0) == (
+        f"the good end {ids[3][:12]} has only 3 other images of its level"
+    )
 
 
 def test_an_older_commit_with_the_same_code_is_no_other_image(repo: Path) -> None:

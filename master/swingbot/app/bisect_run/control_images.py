@@ -13,6 +13,7 @@ from typing import Final
 
 from swingbot.app.bisect_run.commit_range import CommitRange
 from swingbot.app.bisect_run.repository import Repository
+from swingbot.core.text.numbers import count
 
 _WANTED: Final = 4  # controls of a commit: as many as neighbours are measured beside a suspect
 _TRIED: Final = 12  # older commits whose patches are tried; others conflict or say nothing
@@ -37,12 +38,15 @@ class ControlImages:
 
     def missing(self, whole: CommitRange, idx: int) -> str:
         """Why a commit has fewer controls than wanted; "" if it has them."""
-        if len(self(whole, idx)) >= _WANTED:
+        if (found := len(self(whole, idx))) >= _WANTED:
             return ""
         sha, last = whole.shas[idx][:12], len(whole.shas) - 1
-        if idx in (0, last):
-            which = "the good end {} has no older" if idx == 0 else "the bad end {} has no later"
-            return f"{which.format(sha)} commit beside it that changes code"
+        end = {0: "the good end ", last: "the bad end "}.get(idx, "")
+        if found:
+            return f"{end}{sha} has only {count(found, 'other image')} of its level"
+        if end:
+            when = "older" if idx == 0 else "later"
+            return f"{end}{sha} has no {when} commit beside it that changes code"
         return f"no older patch can be taken out of {sha}"
 
     def to_settle(self, by: str, whole: CommitRange, idx: int) -> str:
