@@ -130,7 +130,7 @@ def _suspect(case: Assessment, seen: ConfirmationBoots, of_budget: int = 0) -> A
             probability=stated(case, seen.left, seen.right),
             change_pct=change,
             interval_pct=interval,
-            settled_by=f"{count(of_budget, 'boot')} more, of commits next to it"
+            settled_by=f"{count(of_budget, 'more boot')} of commits next to it"
             if of_budget
             else (
                 f"other images of commit {case.name(seen.left)} and commit {case.name(seen.right)}"
