@@ -59,3 +59,9 @@ def test_not_reproduced_says_which_path_of_the_bad_end_is_excluded() -> None:
     assert isinstance(done, Conclude) and done.conclusion.kind == "not_reproduced"
     assert "in the bad end no path that is " in done.conclusion.reason
     assert done.conclusion.reason.endswith("% off in more than 3 % of runs or 26 % of boots")
+
+
+def test_one_point_is_not_one_points() -> None:
+    shares = [BootRuns(k=k, values=(50.0, 50.2, 49.9)) for k in range(6)]
+    row = compare(shares, shares, Rule(form="difference", points=True))
+    assert row.verdict == "same" and " 1 point off " in (row.reason or "")

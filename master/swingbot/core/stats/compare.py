@@ -525,7 +525,7 @@ def _margin(pct: float, rule: Rule) -> str:
 
 
 def _amount(value: float, rule: Rule) -> str:
-    return f"{value:g} {'points' if rule.points else '%'}"
+    return f"{value:g} {('point' if value == 1.0 else 'points') if rule.points else '%'}"
 
 
 def _about(value: float, rule: Rule, sign: Literal["", "+"] = "") -> str:
