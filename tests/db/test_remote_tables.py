@@ -123,7 +123,11 @@ def test_who_asked_cancels_and_others_do_not(site: Site, tmp_path: Path) -> None
     assert run("cancel c1", ada).output == "c1 is cancelled\n"
     assert run("cancel c1", ada).output == "c1 is cancelled\n"
     assert "cancelled by Ada submitter" in run("show c1", ada).output
-    assert "1 more people" in run("cancel c2", ada).output
+    assert "others wait for c2 too" in run("cancel c2", ada).output
+    assert "c2 is not yours" in run("cancel c2", bob).output
+    assert run("compare base tip --boots 6", here(site)).exit_code == 0
+    assert run("compare base tip --boots 6", bob).exit_code == 0
+    assert "c4 is not yours" in run("cancel c4", bob).output
     assert run("cancel c2", moderator).output == "c2 is cancelled\n"
     assert run("cancel c3", here(site)).output == "c3 is cancelled\n"
     assert run("cancel c9", ada).output == run("cancel c9", here(site)).output

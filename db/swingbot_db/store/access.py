@@ -134,9 +134,9 @@ class Access(Rows):
             open_requests=row.open, testbox_seconds=float(row.seconds), daily_requests=row.daily
         )
 
-    def askers(self, comparison: int) -> list[str]:
-        query = "SELECT who FROM asked WHERE comparison = :comparison ORDER BY who"
-        return [row.who for row in self.select(query, comparison=comparison)]
+    def askers(self, comparison: int) -> dict[str, float]:
+        query = "SELECT who, testbox_seconds FROM asked WHERE comparison = :comparison"
+        return {row.who: row.testbox_seconds for row in self.select(query, comparison=comparison)}
 
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         self.execute(

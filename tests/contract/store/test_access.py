@@ -103,3 +103,14 @@ def test_a_quota_counts_open_tables_once_and_testbox_time_for_a_day(store: Store
     store.pass_time(DAY + 1)
     with store.transaction() as tx:
         assert tx.access.used("Ada") == QuotaUsage()
+
+
+def test_who_asked_is_known_with_what_it_cost(store: Store) -> None:
+    with store.transaction() as tx:
+        person = make(tx)
+        number = a_comparison(tx, a_lab(tx))
+        assert tx.access.askers(number) == {}
+        tx.access.note_request(person, number, 60.0)
+        tx.access.note_request(replace(person, who="Bob"), number, 0.0)
+        tx.access.note_request(person, number, 0.0)
+        assert tx.access.askers(number) == {"Ada": 60.0, "Bob": 0.0}

@@ -95,8 +95,9 @@ class Access(Noun):
             daily_requests=sum(row.at > since for _, row in rows),
         )
 
-    def askers(self, comparison: int) -> list[str]:
-        return sorted(who for number, who in self.db.asked if number == comparison)
+    def askers(self, comparison: int) -> dict[str, float]:
+        asked = self.db.asked.items()
+        return {who: row.testbox_seconds for (c, who), row in asked if c == comparison}
 
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())

@@ -65,8 +65,10 @@ class Access(Protocol):
     def used(self, who: str) -> QuotaUsage:
         """Return a person's open requests, and the testbox time of the last 24 hours."""
 
-    def askers(self, comparison: int) -> list[str]:
-        """Return who asked for a comparison over the web, by name."""
+    def askers(self, comparison: int) -> dict[str, float]:
+        """Return who asked for a comparison over the web, and the testbox time that it cost each: 0
+        for who asked for what another had queued.
+        """
 
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         """Record who asked for a comparison. A repeated request costs nothing more."""

@@ -15,8 +15,8 @@ class NotYours(Exception):
 def cancel_table(
     transaction: OpenTransaction, id: str, person: Person | None = None
 ) -> ComparisonStatus:
-    """Cancel the table `id`, for an operator or for a `person` over the web, who must be the only
-    one that asked for it, or a moderator.
+    """Cancel the table `id`, for an operator or for a `person` over the web, who must have queued
+    it for nobody else, or be a moderator.
 
     Returns its status before; one that had ended keeps it. Raises RequestError if there is none,
     NotYours.
@@ -25,10 +25,10 @@ def cancel_table(
         table = table_with(tx.comparisons, id)
         if person is not None and not may(person.role, Role.MODERATOR):
             askers = tx.access.askers(table.id)
-            if person.who not in askers:
-                raise NotYours(f"{id} is not yours: only who asked for it, or a moderator, may")
+            if not askers.get(person.who):
+                raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may")
             if len(askers) > 1:
-                raise NotYours(f"{id} has {len(askers) - 1} more people waiting for it")
+                raise NotYours(f"others wait for {id} too: only a moderator may cancel it")
         by = "by hand" if person is None else f"by {person.who}"
         tx.comparisons.set_status(table.id, "cancelled", f"cancelled {by}")
         return table.status
