@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -55,10 +55,16 @@ def lay_out(
     """
     _check(kernels, axes)
     _check_exclude(kernels, axes, exclude)
+    left_out = defaultdict[tuple[str, ...], set[tuple[str, ...]]](set)
+    for excluded in filter(None, exclude):
+        names = tuple(sorted(excluded))
+        left_out[names].add(tuple(excluded[name] for name in names))
     wanted = (
         row
         for row in _combined(kernels, axes)
-        if not any(_fits(row, excluded) for excluded in exclude)
+        if not any(
+            tuple(row.axes[name] for name in names) in labels for names, labels in left_out.items()
+        )
     )
     rows = list(islice(wanted, limits.TABLE_ROWS + 1))
     if len(rows) > limits.TABLE_ROWS:
@@ -109,8 +115,8 @@ def _check_names(rows: Sequence[LayoutRow]) -> None:
 def _check_exclude(
     kernels: Sequence[str], axes: Sequence[Axis], exclude: Sequence[Mapping[str, str]]
 ) -> None:
-    known = {axis.name: [label for label, _ in axis.values] for axis in axes}
-    known[KERNEL] = list(kernels)
+    known = {axis.name: dict(axis.values) for axis in axes}
+    known[KERNEL] = dict.fromkeys(kernels, "")
     for excluded in exclude:
         for name, label in excluded.items():
             if name not in known:
@@ -122,7 +128,7 @@ def _check_exclude(
             if label not in known[name]:
                 raise BadLayout(
                     f"exclude: {name} has no value {cut(label, 80)!r}; it has"
-                    f" {', '.join(cut(one, 40) for one in known[name][:20])}",
+                    f" {', '.join(cut(one, 40) for one in islice(known[name], 20))}",
                     "exclude",
                 )
 
@@ -145,7 +151,3 @@ def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[LayoutRo
 def row_name(labels: Sequence[str], kernel: str | None) -> str:
     """Return the labels on the axes that vary, followed by the kernel if it varies."""
     return " ".join([*labels, *([] if kernel is None else [kernel])])[: limits.ROW_NAME_CHARACTERS]
-
-
-def _fits(row: LayoutRow, excluded: Mapping[str, str]) -> bool:
-    return bool(excluded) and all(row.axes[name] == label for name, label in excluded.items())
