@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from swingbot.core.model.records import Tree
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table import kernels
 from swingbot.service.table.kernels import KernelRequest, NamedKernel, kernels_of
 from swingbot.service.watch.trees import tree_of
 from tests.fakes.memory_lab import MemoryLab
@@ -179,3 +181,23 @@ def test_commits_that_several_trees_have_need_a_tree(world: World) -> None:
         f"several trees have {refs[0]}, {refs[1]}; choose one with --tree: copy, one"
     )
     assert tree_of(world.lab.transaction, world.lab.tools.git, "copy", refs).name == "copy"
+
+
+def test_a_glob_is_matched_once_for_each_path(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranges of merges name each path thousands of times."""
+    asked: list[str] = []
+
+    def counting(path: str, glob: str) -> bool:
+        asked.append(path)
+        return fnmatch(path, glob)
+
+    monkeypatch.setattr(kernels, "fnmatch", counting)
+    again = [Change(files={"mm/b.c": b"%d\n" % n}, message=f"mm: {n}") for n in range(5)]
+    longer = world.repo.parent / "longer.git"
+    commits = make_repo(longer, [*CHANGES, *again])
+    world.lab.tools.git.fetch_branch("one", str(longer), "main")
+    ends = (commits[0], commits[-1])
+    found = world.rows(KernelRequest(range=ends, paths=["mm/b*"]))
+    assert len(found) == 1 + 6 and sorted(asked) == ["mm/a.c", "mm/b.c"]

@@ -4,7 +4,7 @@ branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -160,7 +160,8 @@ def _of_range(
     commits = list(git.first_parents(good, bad))
     if request.paths:
         along = git.paths_along(good, bad)
-        commits = [c for c in commits if _touches(along.get(c, ()), request.paths)]
+        wanted = _matching({path for c in commits for path in along.get(c, ())}, request.paths)
+        commits = [c for c in commits if not wanted.isdisjoint(along.get(c, ()))]
     if len(commits) + 1 > most:
         raise RequestError(
             f"{ends[0]}..{ends[1]} has {len(commits)} commits; at most {most - 1} are allowed in"
@@ -205,5 +206,5 @@ def short(ref: str) -> str:
     return ref[:12] if len(ref) == 40 else ref
 
 
-def _touches(changed: Sequence[str], globs: Sequence[str]) -> bool:
-    return any(fnmatch(path, glob) for path in changed for glob in globs)
+def _matching(paths: Iterable[str], globs: Sequence[str]) -> set[str]:
+    return {path for path in paths if any(fnmatch(path, glob) for glob in globs)}
