@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
+from swingbot.core.limits import ROW_NAME_CHARACTERS, TABLE_ROWS
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
@@ -25,6 +27,26 @@ def _is_base64(text: str) -> str | None:
     except (binascii.Error, ValueError):
         return "is not base64"
     return None
+
+
+def _few(entries: Collection[Any]) -> str | None:
+    """Each entry costs a search of the kernels, or a child that reads patches."""
+    if len(entries) <= TABLE_ROWS:
+        return None
+    return f"has {len(entries)} entries; at most {TABLE_ROWS} are allowed"
+
+
+def _is_name(text: str) -> str | None:
+    if len(text) <= ROW_NAME_CHARACTERS and text.isprintable():
+        return None
+    return f"must have at most {ROW_NAME_CHARACTERS} characters, all of them printable"
+
+
+def _are_labels(values: Mapping[str, str]) -> str | None:
+    wrong = filter(None, map(_is_name, values))
+    return next((f"a label {why}" for why in wrong), None) or (
+        "a label is empty" if "" in values else None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +80,7 @@ class SentRow:
     Without `ref` the patches are for the base.
     """
 
-    name: Sparse[str] = ""
+    name: Annotated[Sparse[str], _is_name] = ""
     ref: Sparse[str | None] = None
     patches: Sparse[tuple[SentSource, ...]] = ()
     each: Sparse[bool] = False
@@ -69,18 +91,23 @@ class SentAxis:
     """Values of an axis by their labels."""
 
     name: Annotated[str, one_of(*AXES)]
-    values: Mapping[str, str]
+    values: Annotated[Mapping[str, str], _are_labels]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTable:
     """`rows` follow those of `range`, `base` and `head`; `set` overrides keys of the jobs."""
 
-    rows: Sparse[tuple[SentRow, ...]] = ()
-    paths: Sparse[tuple[str, ...]] = ()
+    rows: Annotated[Sparse[tuple[SentRow, ...]], _few] = ()
+    paths: Annotated[Sparse[tuple[str, ...]], _few] = ()
     axes: Sparse[tuple[SentAxis, ...]] = ()
-    exclude: Sparse[tuple[Mapping[str, str], ...]] = ()
+    exclude: Annotated[Sparse[tuple[Mapping[str, str], ...]], _few] = ()
     set: Sparse[Mapping[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, times in Counter(axis.name for axis in self.axes).items():
+            if times > 1:
+                raise ValueError(f"axes: {name} is given {times} times; give all its values once")
 
     def to_json(self) -> dict[str, Any]:
         return dict(codec.plain(self))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from swingbot.core.limits import TABLE_BOOTS
+from swingbot.core.limits import LAYOUTS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import Arm, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import Reference
@@ -281,9 +281,8 @@ def _laid_out(
             kernel.origin,
             level,
         )
-        layout = int(row.values.get("layout") or 0)
         variant = in_layout(
-            catalogue.kconfigs, tx.trees, tx.variants, variant, layout, kernel.origin
+            catalogue.kconfigs, tx.trees, tx.variants, variant, _layout(row), kernel.origin
         )
         variants.append(variant)
         checked = _checked(request, level)
@@ -355,6 +354,17 @@ def _built(kconfigs: Kconfigs, tree: Tree, row: LayoutRow) -> Tree:
     except NoKconfig as error:
         raise RequestError(str(error), key="fragment") from None
     return replace(tree, kconfig=kconfig, compiler=row.values.get("compiler") or tree.compiler)
+
+
+def _layout(row: LayoutRow) -> int:
+    """Return the number of the layout of a row. Raises RequestError."""
+    text = row.values.get("layout") or "0"
+    digits = text.isascii() and text.isdigit() and len(text) < 9
+    if not digits or int(text) > LAYOUTS:
+        raise RequestError(
+            f"{row.name}: layouts are numbered from 0, the usual one, to {LAYOUTS}", key="layout"
+        )
+    return int(text)
 
 
 def _arm(

@@ -260,11 +260,15 @@ class TableForm:
 
     def _sent_row(self, row: SentRow) -> NamedKernel:
         """Raises RequestError for anything but a commit or text patches."""
+        if row.each and not row.patches:
+            raise RequestError(f"{row.name}: `each` needs patches".removeprefix(": "))
         sources = [source.source() for source in row.patches]
         try:
             series = self._submitter.series(sources, stack=not row.each) if sources else NO_PATCHES
         except SeriesError as error:
             raise RequestError(f"{row.name}: {error}" if row.name else str(error)) from None
+        if not row.each and not row.name.strip():
+            raise RequestError("one of `rows` has no name")
         return NamedKernel(name=row.name, ref=row.ref, series=series, each=row.each)
 
     def _patches(self, sent: Submitted, name: str) -> PatchSeries:
