@@ -210,6 +210,32 @@ def test_a_token_never_follows_a_redirect(tmp_path: Path) -> None:
         assert not seen
 
 
+def test_a_service_on_this_machine_is_not_asked_for_through_a_proxy(tmp_path: Path) -> None:
+    """As behind `ssh -L`: a proxy has another 127.0.0.1, and would see the token."""
+    with stranger(200, {}) as (proxy, seen), stranger(200, SERVICE, b"[]") as (url, asked):
+        env = {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "x", "XDG_CONFIG_HOME": str(tmp_path)}
+        said = run("list trees", env | {"http_proxy": proxy, "no_proxy": ""})
+        assert said.exit_code == 0, said.output
+        assert not seen and asked == ["Bearer x"]
+
+
+def test_a_url_and_a_token_need_no_login_and_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script of a container has neither."""
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with stranger(200, SERVICE, b"[]") as (url, asked):
+        env = {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "x", "XDG_CONFIG_HOME": ""}
+        assert run("list trees", env).exit_code == 0 and asked == ["Bearer x"]
+        for words in ("login", "logout"):
+            said = run(words, {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "", "XDG_CONFIG_HOME": ""})
+            assert said.exit_code == 2 and "has no home directory" in said.output
+
+
 def test_a_service_that_is_away_is_said_to_be(tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

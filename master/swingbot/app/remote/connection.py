@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import ssl
 import urllib.error
@@ -39,7 +40,9 @@ class Connection:
 
     def __init__(self, login: Login) -> None:
         self.url, self._token = login.url, login.token
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        # behind a jump host the service is at a port of this machine, where no proxy gets
+        proxies = [urllib.request.ProxyHandler({})] if _is_here(login.url) else []
+        self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         return _parsed(self._sent(_with(path, query), None), self.url)
@@ -131,6 +134,14 @@ class Connection:
         if error.code in _AWAY or error.code >= 500:
             return ServiceError(f"{self.url}: {sentence}")
         return RequestError(sentence)
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _with(path: str, query: Mapping[str, str] | None) -> str:

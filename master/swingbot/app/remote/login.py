@@ -57,7 +57,11 @@ def token_of(text: str) -> str:
 
 
 def file_of(environ: Mapping[str, str]) -> Path:
-    home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    """Raises NoLogin if there is no home directory."""
+    try:
+        home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:
+        raise NoLogin("this user has no home directory for a login; set XDG_CONFIG_HOME") from None
     return Path(home) / "swingbot" / "login.json"
 
 
@@ -70,14 +74,14 @@ def current(environ: Mapping[str, str] | None = None) -> Login | None:
     named, token = env.get("SWINGBOT_URL"), env.get("SWINGBOT_TOKEN")
     if named == "" or (named is None and any(env.get(name) for name in _HERE)):
         return None
+    if named is not None and token:
+        return Login(url=url_of(named), token=token_of(token))
     stored = read(file_of(env))
     if named is None:
         if stored is None or not token:
             return stored
         return Login(url=stored.url, token=token_of(token))
     url = url_of(named)
-    if token:
-        return Login(url=url, token=token_of(token))
     return stored if stored is not None and stored.url == url else Login(url=url)
 
 
