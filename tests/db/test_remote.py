@@ -17,8 +17,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
-from swingbot.app.documents import PLURALS
+from swingbot.app.commands import requests
+from swingbot.app.documents import PLURALS, Facts, ServiceAway
 from swingbot.app.remote import connection
+from swingbot.app.remote.http_documents import HttpDocuments
 from swingbot.core.access.roles import Role
 from swingbot.core.model.document_version import HEADER, VERSION
 from tests.database import fresh
@@ -234,6 +236,25 @@ def test_a_url_and_a_token_need_no_login_and_no_home(
         for words in ("login", "logout"):
             said = run(words, {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "", "XDG_CONFIG_HOME": ""})
             assert said.exit_code == 2 and "has no home directory" in said.output
+
+
+def test_who_waits_outlives_a_restart_of_the_service(
+    web: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = web.lab.running_comparison
+    load, answers = HttpDocuments.progress, iter(["waits", "away", "away", "over"])
+
+    def progress(documents: HttpDocuments, id_: str) -> Facts:
+        if (answer := next(answers)) == "away":
+            raise ServiceAway("http://lab cannot be reached: Connection refused")
+        facts = load(documents, id_)
+        return facts | {"status": "done"} if answer == "over" else facts
+
+    monkeypatch.setattr(HttpDocuments, "progress", progress)
+    monkeypatch.setattr(requests, "_AWAY_PAUSE_SECONDS", 0.0)
+    said = run(f"wait c{running}", elsewhere(web, tmp_path))
+    assert said.exit_code == 0
+    assert said.stderr.count("Connection refused; trying again\n") == 2
 
 
 def test_a_service_that_is_away_is_said_to_be(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ PLURALS: Final = (
 KINDS: Final = (*ids.TABLES, "bisection", "incident", "report", "order", "variant", "boot")
 
 
+class ServiceAway(OSError):
+    """The service does not answer at the moment."""
+
+
 class Documents(Protocol):
     """Each method raises RequestError or NotFound for what the service does not have."""
 

@@ -18,7 +18,7 @@ from swingbot.app.commands.context import (
     with_session,
     with_session_json,
 )
-from swingbot.app.documents import Documents, Facts
+from swingbot.app.documents import Documents, Facts, ServiceAway
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
@@ -26,6 +26,8 @@ from swingbot_jobs.terminal import say_json
 
 _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
+_AWAY_SECONDS: Final = 600.0  # for which a service may not answer while one waits
+_AWAY_PAUSE_SECONDS: Final = 10.0
 
 tree_option = click.option(
     "--tree", "tree_name", help="Tree of the commits (default: the only tree that contains them)."
@@ -277,13 +279,13 @@ def _poll(
     timeout: float | None,
     late: Callable[[Facts, str], str],
 ) -> Facts:
-    """Poll once per second until finished, showing progress.
+    """Poll once per second until finished, showing progress; for a while also where the service
+    does not answer.
 
-    Raises TimeoutError with the text that `late` gives for the last state.
+    Raises TimeoutError with the text that `late` gives for the last state, ServiceAway.
     """
-    began, printed = time.monotonic(), ""
+    began, printed, facts = time.monotonic(), "", load()
     while True:
-        facts = load()
         if over(facts):
             return facts
         line = progress(facts)
@@ -293,6 +295,20 @@ def _poll(
         if timeout is not None and time.monotonic() - began > timeout:
             raise TimeoutError(late(facts, duration(timeout)))
         time.sleep(_POLL_SECONDS)
+        facts = _again(load)
+
+
+def _again(load: Callable[[], Facts]) -> Facts:
+    """Load; a service that is away may be started again meanwhile. Raises ServiceAway."""
+    began = time.monotonic()
+    while True:
+        try:
+            return load()
+        except ServiceAway as error:
+            if time.monotonic() - began > _AWAY_SECONDS:
+                raise
+            click.echo(f"{error}; trying again", err=True)
+            time.sleep(_AWAY_PAUSE_SECONDS)
 
 
 def _progress(facts: Facts) -> str:

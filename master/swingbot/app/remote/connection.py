@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
+from swingbot.app.documents import ServiceAway
 from swingbot.app.remote.login import Login
 from swingbot.core.model.cursor import PIECE
 from swingbot.core.model.document_version import HEADER, VERSION
@@ -83,7 +84,8 @@ class Connection:
             with error:
                 raise self._refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceError(_why(self.url, error)) from None
+            kind = ServiceError if _untrusted(error) else ServiceAway
+            raise kind(_why(self.url, error)) from None
 
     def _read(self, answer: IO[bytes]) -> bytes:
         content = answer.read(limits.ANSWER_BYTES + 1)
@@ -131,7 +133,9 @@ class Connection:
             return ServiceError(f"{sentence} Then run `swingbot login {self.url}`")
         if error.code == 404:
             return NotFound(sentence)
-        if error.code in _AWAY or error.code >= 500:
+        if error.code in _AWAY:
+            return ServiceAway(f"{self.url}: {sentence}")
+        if error.code >= 500:
             return ServiceError(f"{self.url}: {sentence}")
         return RequestError(sentence)
 
@@ -153,6 +157,10 @@ def _parsed(content: bytes, url: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise ServiceError(f"{url} answers with something else than JSON") from None
+
+
+def _untrusted(error: Exception) -> bool:
+    return isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
 
 
 def _why(url: str, error: Exception) -> str:
