@@ -24,6 +24,11 @@ from tests.unit.test_patch_threads import Thread, fix_of_a_series, one_more, ser
 LONG = a_mail("x", "--- a/x\n+++ b/x\n@@ -1,300000 +1,300000 @@\n" + " x\n" * 300_000)
 
 
+def _question(data: bytes) -> dict[str, Any]:
+    source = {"name": "x", "files": [["x", len(data)]], "ordered": False, "ignored": []}
+    return {"read": "series", "sources": [source], "stack": False}
+
+
 def test_the_child_returns_what_the_reader_reads() -> None:
     odd = a_mail("[PATCH] ö 1/2", f"Größe.\n\n{a_diff(new='ö')}").decode().encode("latin-1")
     for shape in (series, fix_of_a_series, one_more):
@@ -134,7 +139,7 @@ def test_the_thread_that_asks_pays_for_a_child_that_lives_on() -> None:
         took = []
         for _ in range(2):
             begun, own = process.seconds(), time.thread_time()
-            reader.ask({"read": "series", "name": "x", "stack": False}, file)
+            reader.ask(_question(LONG), file)
             took.append(process.seconds() - begun - (time.thread_time() - own))
             file.seek(0)
         before = process.seconds()
@@ -149,13 +154,4 @@ def test_an_answer_that_is_too_long_is_not_taken() -> None:
         spooled([mail]) as file,
         pytest.raises(Unreadable, match="was read from them"),
     ):
-        reader.ask(
-            {
-                "read": "series",
-                "sources": [
-                    {"name": "x", "files": [["x", len(mail)]], "ordered": False, "ignored": []}
-                ],
-                "stack": False,
-            },
-            file,
-        )
+        reader.ask(_question(mail), file)
