@@ -268,9 +268,10 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
         case "/{kind}/{id}" | "/{kind}/{id}/table.csv":
             ends = ("", ".json") if path.endswith("}") else ("/table.csv",)
             yield from (address + end for address in sorted(nouns) for end in ends)
-        case "/{kind}/{id}/{form}.txt":
+        case "/{kind}/{id}/{form}.txt" | "/{kind}/{id}/show.txt":
             tables = [*names.get("comparison", ()), *names.get("experiment", ())]
-            yield from (f"{address}/{form}.txt" for address in tables for form in FORMS)
+            texts = ("show",) if path.endswith("/show.txt") else FORMS
+            yield from (f"{address}/{text}.txt" for address in tables for text in texts)
         case "/feed/{kind}/{file}":
             for kind in ("tree", "testbox"):
                 yield from (f"/feed{address}.atom" for address in names.get(kind, ()))

@@ -59,6 +59,9 @@ def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, An
                 }
             )
         seen = Boots(conn).latest_facts(name)
-        return facts | {"jobs": rows, "machine": machine_line(facts["facts"]["model"], seen)}
+        return facts | {
+            "jobs": rows,
+            "machine": machine_line(facts["facts"].get("model", ""), seen),
+        }
 
     return testbox
