@@ -164,6 +164,12 @@ def bisection_head(facts: Facts) -> str:
         lines.append(f"  {facts['reason']}")
     if facts.get("culprit"):
         lines.append(f"  culprit {facts['culprit']['commit'][:12]} ({facts['culprit']['subject']})")
+    if suspect := facts.get("suspect"):
+        lines.append(
+            f"  suspect {suspect['commit'][:12]} ({suspect['subject']}):"
+            f" P = {suspect['probability']:.3f}, too little to name it; {suspect['settled_by']}"
+            " would settle it"
+        )
     if facts.get("change_pct") is not None:
         bounds = facts.get("interval_pct")
         lines.append(
