@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior.gaps import gap_prior, per_commit
@@ -94,22 +95,16 @@ def _of_runs(far: FarRuns | None) -> list[Path]:
 
 def _of_boots(post: Posterior, ev: Evidence) -> list[Path]:
     """Boots of the second mode, or wild ones, by the model of levels."""
+
+    def path(taken: NDArray[np.bool_], offset: float) -> Path:
+        return Path("boot", taken.astype(np.intp), np.ones(len(taken), np.intp), offset)
+
     if any(post.mode):
-        taken = np.array(post.mode) != 0.0
-        return [
-            Path(
-                "boot", taken.astype(np.intp), np.ones(len(taken), np.intp), max(post.mode, key=abs)
-            )
-        ]
+        return [path(np.array(post.mode) != 0.0, max(post.mode, key=abs))]
     off = ev.means - post.low
     odd = np.array(post.wild) > WILD_P if post.wild else np.zeros(len(off), bool)
     return [
-        Path(
-            "boot",
-            taken.astype(np.intp),
-            np.ones(len(taken), np.intp),
-            float(np.median(off[taken])),
-        )
+        path(taken, float(np.median(off[taken])))
         for taken in (odd & (off < 0.0), odd & (off > 0.0))
         if taken.any()
     ]
