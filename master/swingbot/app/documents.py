@@ -25,7 +25,7 @@ PLURALS: Final = (
     "testboxes",
     "trees",
 )
-KINDS: Final = (*ids.TABLES, "bisection", "incident", "report", "order", "variant", "boot")
+KINDS: Final = (*ids.WITH_NUMBERS, "order", "variant", "boot")
 
 
 class ServiceAway(OSError):
@@ -64,7 +64,7 @@ class Documents(Protocol):
 def kind_with_numbers(id_: str) -> str:
     """Return the kind of an id that has numbers. Raises BadId, RequestError."""
     kind, _ = ids.read(id_)
-    if kind not in (*ids.TABLES, "bisection", "incident", "report"):
+    if kind not in ids.WITH_NUMBERS:
         raise RequestError(
             f"{id_} has no numbers; give a comparison (c5), experiment (e6), bisection (b2),"
             " incident (i1) or report (r4)"

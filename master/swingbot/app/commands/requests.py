@@ -222,8 +222,10 @@ def answer(
         )
     documents = session.documents
     facts = _wait(documents, id_, timeout) if wait_ else documents.progress(id_)
+    if json_ or exit_code:
+        facts = documents.document(id_)
     if json_:
-        say_json(documents.document(id_) | (more or {}))
+        say_json(facts | (more or {}))
     elif not wait_:
         click.echo(
             f"{id_} is {facts['status']}: {documents.url}/{kind}/{id_}  (swingbot wait {id_})"
@@ -233,7 +235,7 @@ def answer(
     else:
         click.echo(documents.shown(id_, counters=False).rstrip())
     if exit_code:
-        sys.exit(verdict_status(documents.document(id_)))
+        sys.exit(verdict_status(facts))
     if wait_ and facts["status"] in ("failed", "cancelled"):
         sys.exit(1)
 

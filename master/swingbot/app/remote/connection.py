@@ -37,7 +37,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Connection:
-    """Sends one request at a time. Each method raises ServiceError, RequestError or NotFound."""
+    """Sends one request at a time.
+
+    Each method raises ServiceError, ServiceAway, RequestError or NotFound.
+    """
 
     def __init__(self, login: Login) -> None:
         self.url, self._token = login.url, login.token
@@ -84,8 +87,7 @@ class Connection:
             with error:
                 raise self._refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
-            kind = ServiceError if _untrusted(error) else ServiceAway
-            raise kind(_why(self.url, error)) from None
+            raise _failure(self.url, error) from None
 
     def _read(self, answer: IO[bytes]) -> bytes:
         content = answer.read(limits.ANSWER_BYTES + 1)
@@ -159,18 +161,15 @@ def _parsed(content: bytes, url: str) -> Any:
         raise ServiceError(f"{url} answers with something else than JSON") from None
 
 
-def _untrusted(error: Exception) -> bool:
-    return isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
-
-
-def _why(url: str, error: Exception) -> str:
+def _failure(url: str, error: Exception) -> ServiceError | ServiceAway:
+    """Return the error that a connection without an answer means."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return (
+        return ServiceError(
             f"the certificate of {url} is not trusted: {reason.verify_message}. Check the clock of"
             " this machine; for a certificate of your lab set SSL_CERT_FILE to its authority"
         )
     if isinstance(reason, TimeoutError):
-        return f"{url} does not answer within {_TIMEOUT_SECONDS:.0f} s"
+        return ServiceAway(f"{url} does not answer within {_TIMEOUT_SECONDS:.0f} s")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return f"{url} cannot be reached: {words}"
+    return ServiceAway(f"{url} cannot be reached: {words}")

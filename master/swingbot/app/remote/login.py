@@ -89,18 +89,18 @@ def read(file: Path) -> Login | None:
     """Return the stored login; None: there is none. Raises NoLogin."""
     try:
         with file.open("rb") as source:
-            if stat.S_IMODE(os.fstat(source.fileno()).st_mode) & 0o077:
-                raise NoLogin(f"{file} can be read by others; run `chmod 600 {file}`")
-            document = json.loads(source.read(limits.LOGIN_BYTES))
-        token = document["token"]
-        return Login(url=url_of(document["url"]), token=None if token is None else token_of(token))
+            mode, content = os.fstat(source.fileno()).st_mode, source.read(limits.LOGIN_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise NoLogin(f"{file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, NoLogin) and "chmod" in str(error):
-            raise
+    if stat.S_IMODE(mode) & 0o077:
+        raise NoLogin(f"{file} can be read by others; run `chmod 600 {file}`")
+    try:
+        document = json.loads(content)
+        token = document["token"]
+        return Login(url=url_of(document["url"]), token=None if token is None else token_of(token))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise NoLogin(f"{file} is not a login; run `swingbot login URL` again") from None
 
 

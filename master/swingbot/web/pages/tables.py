@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,7 +21,6 @@ from ..ports import Connection, Engine
 Shown = Callable[..., str]
 Printed = Callable[[Connection, str, str], str]
 CsvPieces = Callable[[Callable[[], AbstractContextManager[Connection]], str], Iterator[str]]
-_KINDS: Final = (*ids.TABLES, "bisection", "incident", "report")
 
 
 def routes(
@@ -37,8 +35,8 @@ def routes(
 
     def id_of(request: Request) -> str:
         kind, id = (request.path_params[name] for name in ("kind", "id"))
-        if kind not in _KINDS:
-            raise HTTPException(404, f"Kinds with tables are {', '.join(_KINDS)}.")
+        if kind not in ids.WITH_NUMBERS:
+            raise HTTPException(404, f"Kinds with tables are {', '.join(ids.WITH_NUMBERS)}.")
         ids.read(id, kind)
         return str(id)
 
