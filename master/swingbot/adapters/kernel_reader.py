@@ -61,8 +61,13 @@ class ChildKernelRecords:
         asked: Iterable[str],
         where: str,
     ) -> GateResult:
-        told = {"calls": list(map(dict, calls)), "asked": list(asked), "where": where}
-        answer = self._answer({"read": "executed", **told}, base, head)
+        question = {
+            "read": "executed",
+            "calls": list(map(dict, calls)),
+            "asked": list(asked),
+            "where": where,
+        }
+        answer = self._answer(question, base, head)
         return codec.typed(GateResult, answer["result"])
 
     def _answer(

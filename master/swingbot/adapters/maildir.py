@@ -128,7 +128,7 @@ class _Identity(NamedTuple):
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Return None for what is no file, and for a mail that was moved or deleted meanwhile."""
+    """Return None if the path is not a file, or the mail was moved or deleted meanwhile."""
     try:
         facts = path.stat()
     except OSError:

@@ -38,14 +38,14 @@ TABLE_FILE_BYTES: Final = 1 << 20
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.
 JOURNAL_BYTES: Final = 1 << 30
-# Bytes of a login; of a service's answer.
+# Bytes of a login, and of a service's answer.
 LOGIN_BYTES: Final = 4096
 ANSWER_BYTES: Final = 256 << 20
 # Characters of the service's address.
 ADDRESS_CHARACTERS: Final = 2000
 # Numbers that `bisect run`'s command prints in a boot.
 BOOT_VALUES: Final = 10_000
-# Bytes of its output, and of its errors.
+# Bytes of its output and of its errors.
 COMMAND_BYTES: Final = 64 << 20
 # Bytes of a file of its command that is hashed.
 COMMAND_FILE_BYTES: Final = 64 << 20

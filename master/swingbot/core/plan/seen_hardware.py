@@ -60,7 +60,7 @@ def whole(testbox: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def invalid_reason(testbox: Testbox, lacking: str, *, anchor: bool, before: bool) -> str:
-    """Return why runs of such a boot count for nobody.
+    """Return why the runs of a boot that lacks hardware are invalid.
 
     `anchor`: its kernel is one that is known to see all; `before`: other kernels saw all.
     """

@@ -52,7 +52,7 @@ def misfit(values: Array, cuts: Sequence[int]) -> tuple[float, Wander]:
 
 
 def walks(values: Array) -> bool:
-    """Whether the level is one random walk: nothing draws it back, and steps cannot be told.
+    """Return whether the level is a random walk, in which no step can be told from its wandering.
 
     One that is drawn back may fit better by chance, by less than `_BY_CHANCE`.
     """

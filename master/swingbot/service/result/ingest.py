@@ -134,7 +134,7 @@ def _ingest_boot(
 def _short_of(
     catalogue: Catalogue, testboxes: Testboxes, orders: Orders, order: Order, outcome: Outcome
 ) -> str | None:
-    """Return why a boot counts for nobody whose kernel sees less than its testbox has."""
+    """Return why the runs of a boot are invalid if its kernel sees less than its testbox has."""
     testbox = catalogue.testboxes.present.get(order.testbox or "")
     if testbox is None or outcome.status != "up":
         return None

@@ -15,8 +15,10 @@ class NotYours(Exception):
 def cancel_table(
     transaction: OpenTransaction, id: str, person: Person | None = None
 ) -> ComparisonStatus:
-    """Cancel the table `id`, for an operator or for a `person` over the web, who must have queued
-    it for nobody else, or be a moderator.
+    """Cancel the table `id`.
+
+    Over the web, a moderator may cancel any table, and a `person` one that they queued, unless
+    others asked for it too. None: an operator.
 
     Returns its status before; one that had ended keeps it. Raises RequestError if there is none,
     NotYours.

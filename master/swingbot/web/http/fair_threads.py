@@ -189,7 +189,7 @@ def client_of(request: HTTPConnection) -> str:
 async def in_turn(request: HTTPConnection, call: Callable[..., T], *args: object) -> T:
     """Call in a thread of the pages when it is the turn of the client, and charge it.
 
-    An application without request limits has no such threads, and charges nobody.
+    An application without request limits has no such threads and charges no client.
     """
     threads: FairThreads | None = request.scope.get(THREADS)
     if threads is None:

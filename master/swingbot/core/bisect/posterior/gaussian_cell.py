@@ -223,7 +223,7 @@ class OfBoots:
     scale: float
 
     def _scale(self, square: Floats) -> Floats:
-        # rounding: identical values are no proof
+        # identical values may be rounded, so they do not prove that there is no noise
         return self.scale + (np.maximum(square, 0.0) + self.boots * SPREAD_FLOOR**2) / 2
 
     def ln_likelihood(self, square: Floats, ln_dets: Floats) -> Floats:
