@@ -69,7 +69,14 @@ def load(path: Path) -> Done:
             continue
         given = said["verdict"]
         held = tuple((bool(a), bool(b)) for a, b in given["intervals"])
-        verdict = Verdict(**{**given, "intervals": held, "named": tuple(given["named"])})
+        verdict = Verdict(
+            **given
+            | {
+                "intervals": held,
+                "named": tuple(given["named"]),
+                "suspect": tuple(given["suspect"]) if given["suspect"] else None,
+            }
+        )
         done[said["family"], verdict.seed] = verdict, said["seconds"]
     return done
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binom
 
+from swingbot.core.bisect.state import Conclusion
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import NoisePrior
 from tests.calibration.families import Family
@@ -33,6 +34,7 @@ class Verdict:
     # each holds (what the booted images differ by, the commit's effect)
     intervals: tuple[tuple[bool, bool], ...]
     named: tuple[int, ...] = ()  # commits of the claims
+    suspect: tuple[float, bool] | None = None  # (stated, right): it claims nothing
     error: str | None = None
     cpu: float = 0.0
 
@@ -103,8 +105,18 @@ def judge(family: Family, seed: int) -> Verdict:
         boots=ended.boots,
         intervals=tuple(covered(bench, ended)),
         named=tuple(commit for claim in claims for commit in claim),
+        suspect=suspected(bench, said, family.min_effect_pct),
         cpu=ended.cpu_seconds,
     )
+
+
+def suspected(
+    bench: SimulatedBench, said: Conclusion, min_effect_pct: float
+) -> tuple[float, bool] | None:
+    """(stated, right) of the commit that was suspected and not named."""
+    if said.suspect is None or said.probability is None:
+        return None
+    return said.probability, said.suspect in bench.changes(min_effect_pct / 200)
 
 
 def covered(bench: SimulatedBench, ended: Ended) -> Iterable[tuple[bool, bool]]:

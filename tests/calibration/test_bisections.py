@@ -91,11 +91,23 @@ def test_a_true_change_is_rarely_called_not_reproduced() -> None:
     assert len(denied) <= 0.05 * sum(len(verdicts(name)) for name in WITH_CULPRIT), denied
 
 
-def test_most_worlds_end_with_a_claim() -> None:
+def test_no_more_suspects_are_wrong_than_their_probabilities_admit() -> None:
+    found = [v.suspect for name in SOUND for v in verdicts(name) if v.suspect is not None]
+    assert too_sure(found) >= FALSE_ALARM, found
+
+
+def test_most_worlds_end_with_a_culprit_or_a_suspect() -> None:
     """Silence is honest, but not what a bisection is for."""
     easy = [v for name in WITH_CULPRIT if name not in HOPELESS for v in verdicts(name)]
-    silent = sum(v.stated is None for v in easy)
+    silent = sum(v.stated is None and v.suspect is None for v in easy)
     assert silent <= most(0.1 * len(easy)), kinds(easy)
+
+
+def test_most_worlds_whose_images_can_be_rebuilt_end_with_a_claim() -> None:
+    rebuilt = [f.name for f in TRIED if f.layouts and f.name not in HOPELESS]
+    sure = [v for name in WITH_CULPRIT if name in rebuilt for v in verdicts(name)]
+    silent = sum(v.stated is None for v in sure)
+    assert silent <= most(0.1 * len(sure)), kinds(sure)
 
 
 def test_printed_intervals_hold_the_difference_of_the_booted_kernels() -> None:

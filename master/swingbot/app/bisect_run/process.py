@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from swingbot.app.process import signals_held
+
 MARK: Final = "SWINGBOT_BISECT_RUN"  # environment variable of CMD: state directory of its bisection
 _PR_SET_PDEATHSIG: Final = 1
 _LEFTOVER_SECONDS: Final = 5.0  # a killed process may still be writing to a slow disk
@@ -36,7 +38,7 @@ def start(
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def begin(argv_: Sequence[str]) -> Child:
-        with out.open("wb") as to_out, err.open("wb") as to_err:
+        with out.open("wb") as to_out, err.open("wb") as to_err, signals_held():
             return subprocess.Popen(
                 argv_,
                 stdin=subprocess.DEVNULL,
