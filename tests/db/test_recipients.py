@@ -14,12 +14,15 @@ from unittest import mock
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
 from swingbot.adapters import maildir
+from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.recipients import MaintainerEntry, NoMaintainers
 from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.filing import MailRules
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.address import recipients_of
@@ -27,6 +30,7 @@ from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, within
 from swingbot.service.report.readdress import readdress, readdressed
+from swingbot_db import read
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -45,6 +49,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
     settings = load(
         environ=brain_environment(tmp_path / "state", db_url)
         | {"SWINGBOT_MAIL_DRY_RUN": "false", "SWINGBOT_MAIL_LIST_ID": "reports.example.org"}
+        | {"SWINGBOT_MAIL_VIRTUAL_TESTBOXES": "vm-*"}
     )
     repo = tmp_path / "linux"
     make_fakelinux(repo, [])
@@ -119,6 +124,46 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     assert letter.message_id.encode() in message
     with pytest.raises(RequestError, match="cannot readdress r1, which is sent"):
         readdress(lab, 1, "ada")
+
+
+def swingbot(brain: Brain, db_url: str, *words: str) -> str:
+    env = brain_environment(Path(brain.settings.paths.state), db_url)
+    result = CliRunner().invoke(main, words, env=env)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_report_about_a_virtual_testbox_that_no_setting_names_goes_to_the_operator(
+    brain: Brain, db_url: str
+) -> None:
+    aa = AaRules(virtual=("vm-smp*",))
+    strict = dataclasses.replace(
+        brain.lab.settings, mail=dataclasses.replace(brain.lab.settings.mail, aa=aa, release="hold")
+    )
+    brain.lab = dataclasses.replace(brain.lab, settings=strict)
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+    brain.watch(base)
+    brain.run()
+    report, operator = brain.facts("r"), list(strict.recipients)
+    assert (report["to"], report["state"]) == (operator, "held")
+    assert report["would_to"] not in ([], operator)
+    assert "vm-icount is a virtual testbox" in report["restricted"]
+    with brain.engine.connect() as conn:
+        assert read.waiting(conn)["held"][0]["restricted"] == report["restricted"]
+        (listed,) = read.incident(conn, 1)["report_list"]
+        assert listed["restricted"] == report["restricted"]
+    said = swingbot(brain, db_url, "report", "release", "r1")
+    assert said.startswith("r1 is queued\nit goes to mail.to alone: vm-icount is a virtual")
+    assert "\nto mail.to alone: vm-icount" in swingbot(brain, db_url, "report", "show", "r1")
+    # The setting names it, and a person has the recipients computed again.
+    swingbot(brain, db_url, "report", "hold", "r1", "--reason", "the setting is changed")
+    named = dataclasses.replace(strict.mail, aa=AaRules(virtual=("vm-*",)))
+    readdress(
+        dataclasses.replace(brain.lab, settings=dataclasses.replace(strict, mail=named)), 1, "ada"
+    )
+    after = brain.facts("r")
+    assert (after["to"], after["restricted"]) == (report["would_to"], None)
 
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
@@ -344,7 +389,7 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 ) -> None:
     monday = datetime(2026, 11, 16, tzinfo=UTC)
     tree = make.a_tree(conn)
-    testbox = make.a_testbox(conn, "vm-2")
+    testbox = make.a_testbox(conn, "vm-tcg")
     kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
     comparison = make.a_comparison(
         conn,
@@ -361,7 +406,7 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:
-            draft_digests(lab.settings, lambda: at, tx.reports)
+            draft_digests(lab.catalogue.testboxes, lab.settings, lambda: at, tx.reports, tx.anchors)
         return [
             tuple(row)
             for row in conn.execute(

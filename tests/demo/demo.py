@@ -227,6 +227,7 @@ def make_service(clock: Clock, name: str = "swingbot-demo") -> Service:
         "SWINGBOT_PATHS_STATE": str(state),
         "SWINGBOT_WEB_PORT": str(port),
         "SWINGBOT_MAIL_RELEASE": "release",
+        "SWINGBOT_MAIL_VIRTUAL_TESTBOXES": "vm-*",
         "SWINGBOT_WATCH_POLL_SECONDS": "30",
     }
     wanted["SWINGBOT_PROOF_GATES"] = os.environ.get("SWINGBOT_PROOF_GATES") or PROOF

@@ -703,6 +703,7 @@ CREATE TABLE report (
     lists       text[] NOT NULL DEFAULT '{}',                           -- addresses of to, cc, would_to and would_cc that are mailing lists
     left_out    jsonb NOT NULL DEFAULT '[]',                            -- [[address, reason], ...]
     commit_only text[] NOT NULL DEFAULT '{}',                           -- recipients whom the culprit's commit alone names, marked for the moderator
+    restricted  text,                                                   -- why it goes to mail.to alone although there is no dry run
     subject     text NOT NULL,
     body        text NOT NULL,
     facts       jsonb,                                                  -- behind the text, so that its page need not parse the mail

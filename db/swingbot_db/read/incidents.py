@@ -46,7 +46,7 @@ FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit 
 """
 _BISECTIONS = "SELECT bisection FROM incident_bisection WHERE incident = :id ORDER BY bisection"
 _REPORTS = (
-    "SELECT id, kind, revision, state, subject, withdrawn, created_at, sent_at FROM"
+    "SELECT id, kind, revision, state, subject, withdrawn, restricted, created_at, sent_at FROM"
     " report WHERE incident = :id ORDER BY id"
 )
 _SIGHTINGS = """

@@ -16,8 +16,8 @@ _MOST: Final = 50  # reports on one page
 _COLUMNS: Final = """
 SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to",
   r.cc_addrs AS cc, r.would_to, r.would_cc,
-       r.lists, r.left_out, r.commit_only, r.dry_run, r.reason, r.metric, r.testbox, r.passed,
-         r.created_at, r.sent_at,
+       r.lists, r.left_out, r.commit_only, r.dry_run, r.restricted, r.reason, r.metric,
+         r.testbox, r.passed, r.created_at, r.sent_at,
        octet_length(o.message) AS size, o.message, o.tries, o.next_try, o.error
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
@@ -28,7 +28,7 @@ def moderated(conn: sa.Connection, report: int) -> Row:
     reports = _facts(conn, f"{_COLUMNS} WHERE r.id = :id", id=report)
     names = (
         *("would_to", "would_cc", "lists", "left_out", "commit_only"),
-        *("dry_run", "reason", "class", "acts"),
+        *("dry_run", "restricted", "reason", "class", "acts"),
     )
     return {name: reports[0][name] for name in names} if reports else {}
 

@@ -6,6 +6,7 @@ from swingbot.core.model.records import (
     Comparison,
 )
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.core.moderation.aa_record import AnchorBoots
 from swingbot.service.ports.anchors import AnchorKernel
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.rows import Rows
@@ -29,6 +30,21 @@ class Anchors(Rows):
             testbox=testbox,
         )
         return AnchorKernel(row.tree, row.base, row.spec) if row else None
+
+    def boots(self, testbox: str) -> list[AnchorBoots]:
+        rows = self.select(
+            "SELECT c.id, c.base, c.reason, ARRAY(SELECT (b.booted_at AT TIME ZONE 'UTC')::date"
+            " FROM boot b WHERE b.testbox = :testbox AND b.series = 'c' || c.id AND b.outcome ="
+            " 'up' ORDER BY b.id) AS days FROM (SELECT * FROM comparison_pair p WHERE p.kind ="
+            " 'anchor' AND p.status = 'done' AND EXISTS (SELECT FROM comparison_part q WHERE"
+            " q.comparison = p.id AND q.testbox = :testbox) ORDER BY p.id DESC LIMIT 1000) c"
+            " ORDER BY c.id",
+            testbox=testbox,
+        )
+        return [
+            AnchorBoots(anchor=row.id, kernel=row.base, days=tuple(row.days), mark=row.reason)
+            for row in rows
+        ]
 
     def mark(self, number: int, mark: str) -> None:
         self.execute(

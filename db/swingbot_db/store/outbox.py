@@ -101,8 +101,9 @@ class Outbox(Rows):
     def written(self, report: int) -> AddressedMail | None:
         row = self.select_one(
             "SELECT r.state, t.name AS tree, t.base_commit AS base, v.commit, v.author,"
-            " r.message_id, r.subject, r.body, o.message FROM report r JOIN outbox o ON o.report ="
-            " r.id JOIN incident i ON i.id = r.incident JOIN variant v ON v.id = i.culprit"
+            " r.message_id, r.subject, r.body, r.testbox, o.message FROM report r"
+            " JOIN outbox o ON o.report = r.id"
+            " JOIN incident i ON i.id = r.incident JOIN variant v ON v.id = i.culprit"
             " JOIN tree t ON t.id = i.tree WHERE r.id = :id",
             id=report,
         )
@@ -152,6 +153,7 @@ def columns_of(addressed: Addressed) -> dict[str, Any]:
         "left_out": [list(pair) for pair in addressed.left_out],
         "dry_run": addressed.dry_run,
         "commit_only": list(addressed.commit_only),
+        "restricted": addressed.restricted or None,
     }
 
 

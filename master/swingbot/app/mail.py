@@ -5,6 +5,7 @@ from __future__ import annotations
 from swingbot.app.settings import MailSection, SettingsError
 from swingbot.core.mail.addresses import BadAddress, addresses
 from swingbot.core.mail.recipients import RecipientRules
+from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.filing import MailRules
 from swingbot.core.moderation.improvements import Plausible
 from swingbot.core.moderation.ruling import RELEASES
@@ -25,7 +26,13 @@ def mail_rules(mail: MailSection) -> MailRules:
         digest=mail.digest,
         digest_to=readers,
         plausible=Plausible(),
+        aa=aa_rules(mail),
     )
+
+
+def aa_rules(mail: MailSection) -> AaRules:
+    """Return what a testbox needs before reports about it go to anybody but mail.to."""
+    return AaRules(pairs=mail.aa_pairs, days=mail.aa_days, virtual=_names(mail.virtual_testboxes))
 
 
 def leave_rules(mail: MailSection) -> SendRules:

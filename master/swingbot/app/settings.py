@@ -426,6 +426,17 @@ class MailSection:
         "take maintainers and lists from scripts/get_maintainer.pl of the tree's base, run behind"
         " the walls of a build; false: only authors",
     )
+    aa_pairs: Annotated[int, at_least(0)] = _key(
+        20,
+        "pairs of boots of one kernel, without a claimed change, that a bare-metal testbox needs"
+        " before reports about it go to anybody but mail.to; 0: none",
+    )
+    aa_days: Annotated[int, at_least(1)] = _key(2, "days (UTC) that these boots must span")
+    virtual_testboxes: str = _key(
+        "",
+        "comma-separated names or globs (such as vm-*) of virtual testboxes whose reports may go to"
+        " others than mail.to; empty: none",
+    )
     private_trees: str = _key(
         "",
         "comma-separated names or globs (such as dev-*) of trees whose reports are sent only to"

@@ -73,7 +73,12 @@ AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
     # 3. Draft mails.
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
-    ("draft digests", lambda lab, tx: draft_digests(lab.settings, lab.clock.now, tx.reports)),
+    (
+        "draft digests",
+        lambda lab, tx: draft_digests(
+            lab.catalogue.testboxes, lab.settings, lab.clock.now, tx.reports, tx.anchors
+        ),
+    ),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
     # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),

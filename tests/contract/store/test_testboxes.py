@@ -118,6 +118,21 @@ def test_boots_of_an_anchor_count_for_the_screening(store: Store, lab: Lab) -> N
         assert screening(tx) == Screening(boots=1, tried=1)
 
 
+def test_the_boots_of_completed_anchors_are_dated(store: Store, lab: Lab) -> None:
+    a_build(store, lab)
+    with store.transaction() as tx:
+        anchor, unfinished = (a_comparison(tx, lab, kind="anchor") for _ in range(2))
+        tx.comparisons.set_status(anchor, "done", "moved: up")
+    for k, series in enumerate((f"c{anchor}", f"c{anchor}", f"c{unfinished}", "")):
+        a_boot(store, lab, k=k, series=series)
+    a_boot(store, lab, k=9, series=f"c{anchor}", status="hung", reason="silent", values=())
+    with store.transaction() as tx:
+        (known,) = tx.anchors.boots(TESTBOX)
+        assert (known.anchor, known.kernel, known.mark) == (anchor, lab.kernels[0].id, "moved: up")
+        assert len(known.days) == 2 and len(set(known.days)) == 1
+        assert tx.anchors.boots("other") == []
+
+
 def test_changed_hardware_is_screened_again(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         tx.testboxes.lock(TESTBOX)

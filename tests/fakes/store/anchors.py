@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.core.moderation.aa_record import AnchorBoots
 from swingbot.service.ports.anchors import AnchorKernel
 from tests.fakes.store.comparisons import Comparisons
 from tests.fakes.store.tables import Noun
@@ -24,6 +25,23 @@ class Anchors(Noun):
         here = [c for c in done if _spec_on(c, testbox)]
         last = max(here, key=lambda c: (c.kind == "anchor", c.id), default=None)
         return None if last is None else AnchorKernel(last.tree, last.base, _spec_on(last, testbox))
+
+    def boots(self, testbox: str) -> list[AnchorBoots]:
+        return [
+            AnchorBoots(
+                anchor=c.id,
+                kernel=c.base,
+                days=tuple(
+                    boot.booted_at.date()
+                    for boot in self.db.boots.values()
+                    if boot.order.testbox == testbox
+                    and boot.order.series == f"c{c.id}"
+                    and boot.outcome == "up"
+                ),
+                mark=c.reason,
+            )
+            for c in self.of_testbox(testbox, "done")
+        ]
 
     def mark(self, number: int, mark: str) -> None:
         row = self.db.comparisons[number]

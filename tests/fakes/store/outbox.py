@@ -86,6 +86,7 @@ class Outbox(Noun):
             subject=row.subject,
             body=row.body,
             message=row.message,
+            testbox=row.judged.testbox if row.judged else None,
         )
 
     def readdress(self, report: int, addressed: Addressed, message: bytes) -> None:

@@ -114,9 +114,11 @@ def _head(facts: Mapping[str, Any]) -> list[str]:
         f"{facts['id']} is {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "")
     ]
     lines.append(f"to {_people(facts['to'], facts['cc'])}")
+    if facts["restricted"]:
+        lines.append(f"to mail.to alone: {facts['restricted']}")
     if facts["dry_run"]:
         lines.append(
-            "dry run; would be sent to:"
+            f"{'' if facts['restricted'] else 'dry run; '}would be sent to:"
             f" {_people(facts['would_to'], facts['would_cc']) or 'no recipients'}"
         )
     lines += [
@@ -146,6 +148,11 @@ def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> Non
     with transactions(session.engine)("decide") as tx:
         state = decide(tx.outbox, number, verb, datetime.now(UTC), who=somebody(), why=why)
     click.echo(f"{id_} is {state}")
+    if verb == "release":
+        with session.reading() as conn:
+            restricted = read.report(conn, id_)["restricted"]
+        if restricted:
+            click.echo(f"it goes to mail.to alone: {restricted}")
 
 
 because = click.option("--reason", "why", default="", help="Reason; recorded with the decision.")

@@ -107,6 +107,8 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             ),
         )
     )
+    if why := facts["aa_record"]["restricted"]:
+        click.echo(f"\nmail  {why}")
     if facts["jobs"]:
         jobs = [(r["job"], r["runs"], _cost(r), r["too_long"] or "") for r in facts["jobs"]]
         click.echo("\n" + text.table(jobs, ("JOB", "RUNS", "A BOOT", "REFUSED")) + "\n")

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from swingbot.app.mail import aa_rules
 from swingbot.app.settings import Settings
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.moderation.aa_record import aa_record, why_restricted
 from swingbot.core.plan.longest_boot import too_long
 from swingbot.core.report.parts.machine import machine_line
 from swingbot_db import read
 from swingbot_db.engine import Connection
+from swingbot_db.store.anchors import Anchors
 from swingbot_db.store.boots import Boots
 from swingbot_jobs.contract.unit_job import spec_sha256
 from swingbot_jobs.language.job_costs import JobCost, job_costs
@@ -22,11 +25,12 @@ from swingbot_jobs.testbox.file import load_all
 
 
 def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, Any]]:
-    """Return the read model of a testbox, with `jobs`: what a boot of each shipped job costs.
+    """Return the read model of a testbox, with `jobs`: what a boot of each shipped job costs, and
+    `aa_record`: whether reports about it may go to anybody but mail.to.
 
     Testboxes, programs and jobs are read once, as everywhere in a running service.
     """
-    jobs = Path(settings.paths.jobs)
+    jobs, rules = Path(settings.paths.jobs), aa_rules(settings.mail)
 
     @functools.cache
     def lab() -> KnownTestboxes:
@@ -58,9 +62,21 @@ def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, An
                     "too_long": too_long(lab(), name, seconds),
                 }
             )
-        seen = Boots(conn).latest_facts(name)
+        seen, anchors = Boots(conn).latest_facts(name), Anchors(conn).boots(name)
+        record, present = aa_record(anchors), lab().present.get(name)
+        restricted = (
+            why_restricted(name, virtual=present.virtual, anchors=anchors, rules=rules)
+            if present is not None
+            else ""
+        )
         return facts | {
             "jobs": rows,
+            "aa_record": {
+                "pairs": record.pairs,
+                "days": record.days,
+                "since": None if record.anchor is None else f"c{record.anchor}",
+                "restricted": restricted or None,
+            },
             "machine": machine_line(facts["facts"].get("model", ""), seen),
         }
 

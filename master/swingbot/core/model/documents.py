@@ -433,7 +433,8 @@ class Incident(TypedDict):
     impact: list[Impact]  # every benchmark metric that changed somewhere
     sightings: list[Sighting]  # where the commit was found
     reports: list[str]  # ids of its reports
-    # `id`, `kind`, `revision`, `state`, `subject`, `withdrawn`, `created_at`, `sent_at` of each
+    # `id`, `kind`, `revision`, `state`, `subject`, `withdrawn`, `restricted`, `created_at`,
+    # `sent_at` of each
     report_list: list[dict[str, Any]]
     bisections: list[str]  # ids
     bisection_list: list[dict[str, Any]]  # some keys of each bisection

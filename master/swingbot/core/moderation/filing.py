@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from swingbot.core.mail.recipients import RecipientRules
 from swingbot.core.model.statuses import FirstState
+from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.improvements import Plausible
 from swingbot.core.moderation.ruling import Release, ReportClass
 from swingbot.core.moderation.send_check import SendRules
@@ -30,6 +31,7 @@ class MailRules:
     digest: bool = True
     digest_to: tuple[str, ...] = ()
     plausible: Plausible = field(default_factory=Plausible)
+    aa: AaRules = field(default_factory=AaRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Addressed:
 
     `lists` are the mailing lists among them; `left_out` are (address, reason) of omitted addresses.
     `commit_only` are those of `would_to` and `would_cc` whom the commit alone names.
+    `restricted` says why only the operator gets the mail although there is no dry run.
     `problem` says why only the operator gets the mail, or why the maintainers are unknown.
     """
 
@@ -51,6 +54,7 @@ class Addressed:
     left_out: tuple[tuple[str, str], ...] = ()
     dry_run: bool = True
     problem: str = ""
+    restricted: str = ""
     commit_only: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,5 @@
-"""Detect drift of a testbox from boots of one kernel, the anchor, then and now.
+"""Detect drift of a testbox from boots of one kernel, the anchor, then and now, and boots of one
+anchor that differ as two kernels would.
 
 Formulas: docs/statistics.md, "Noise records".
 """
@@ -7,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import fdtrc, stdtr
 
 from swingbot.core.model.noise import NoiseRecord, Spread
+from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import MOVED_LEAST_SHARE, MOVED_LEVEL_P, MOVED_SPREAD_P, SPREAD_FLOOR
 
@@ -49,6 +52,24 @@ def moved(
                 " as they did"
             )
     return None
+
+
+def claims(boots: Sequence[BootRuns], rule: Rule) -> str | None:
+    """Return what a comparison claims of two halves of the boots of one kernel; None: no change.
+
+    The halves mirror (b h h b), as base and head do. `rule` is the metric's on this testbox.
+    """
+    halves = [
+        [boot for n, boot in enumerate(boots) if (n % 4 in (1, 2)) == later]
+        for later in (False, True)
+    ]
+    row = compare(halves[0], halves[1], replace(rule, paired=False))
+    if not row.changed or row.change_pct is None:
+        return None
+    return (
+        f"two halves of {len(boots)} boots of one kernel are {two_digits(abs(row.change_pct))} %"
+        " apart, which a comparison calls a change"
+    )
 
 
 def _noise(

@@ -11,7 +11,7 @@ from typing import Final
 
 from swingbot.core.model.records import Comparison
 from swingbot.core.plan.alerts import MOVED
-from swingbot.core.plan.anchors import moved
+from swingbot.core.plan.anchors import claims, moved
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.service.kernel.images import images_of
@@ -48,10 +48,13 @@ def _check(
         tx.comparisons.set_status(comparison.id, "failed", "the anchor kernel is not built")
         return
     trouble = _trouble(catalogue, tx.specs, tx.boots, tx.noise, tx.anchors, comparison, image)
-    state, reason = tx.testboxes.reasons()[testbox]
-    tx.comparisons.set_status(
-        comparison.id, "done", f"{MOVED}{trouble}" if trouble is not None else None
+    mark = (
+        f"{MOVED}{trouble}"
+        if trouble is not None
+        else _claim(catalogue, tx.specs, tx.boots, tx.noise, comparison, image)
     )
+    state, reason = tx.testboxes.reasons()[testbox]
+    tx.comparisons.set_status(comparison.id, "done", mark)
     if trouble is not None and state == "active":
         tx.testboxes.set_state(
             testbox, "quarantined", f"{MOVED}{trouble} (anchor c{comparison.id})"
@@ -113,4 +116,32 @@ def _trouble(
             trouble = moved(before, fresh, noise.get(testbox, *key), least)
             if trouble is not None:
                 return f"{metric.name} of {job.name}: {trouble}"
+    return None
+
+
+def _claim(
+    catalogue: Catalogue,
+    specs: Specs,
+    boots: Boots,
+    noise: Noise,
+    comparison: Comparison,
+    image: str,
+) -> str | None:
+    """Return what comparing the boots of an anchor with each other claims; None: no change.
+
+    Not on a repeatable testbox, where boots of different numbers are no replicates.
+    """
+    name, spec = comparison.parts[0]
+    testbox = catalogue.testboxes.known(name)
+    if testbox.repeatable:
+        return None
+    series = series_for(testbox, comparison)
+    values, _ = boots_of(specs, boots, image, name, spec, series, comparison.numbers)
+    for job in specs.get(spec):
+        for metric in (m for m in catalogue.programs[job.program].metrics.values() if m.headline):
+            key = (job.name, metric.name)
+            rule = rule_of(testbox, metric, job, noise.get(name, *key))
+            claim = claims(values[key], rule) if key in values else None
+            if claim is not None:
+                return f"{metric.name} of {job.name}: {claim}"
     return None

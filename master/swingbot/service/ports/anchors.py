@@ -8,6 +8,7 @@ from swingbot.core.model.records import (
     Comparison,
 )
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.core.moderation.aa_record import AnchorBoots
 
 
 class AnchorKernel(NamedTuple):
@@ -27,6 +28,11 @@ class Anchors(Protocol):
     def kernel(self, testbox: str) -> AnchorKernel | None:
         """Return the kernel of the testbox's last anchor, or of the base of its latest
         watch comparison, both of which are built. None without either.
+        """
+
+    def boots(self, testbox: str) -> list[AnchorBoots]:
+        """Return the last 1000 completed anchors of a testbox, by number, with their boots that
+        came up.
         """
 
     def mark(self, number: int, mark: str) -> None:

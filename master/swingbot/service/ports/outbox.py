@@ -41,6 +41,7 @@ class AddressedMail:
     subject: str
     body: str
     message: bytes
+    testbox: str | None = None  # that it is about
 
 
 class Outbox(Protocol):

@@ -7,21 +7,43 @@ from fnmatch import fnmatchcase
 
 from swingbot.core.mail.recipients import Chosen, MaintainerEntry, NoMaintainers, choose
 from swingbot.core.mail.trailers import people_in_trailers
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.moderation.aa_record import why_restricted
 from swingbot.core.moderation.filing import Addressed, MailRules
 from swingbot.service.ports import Git, GitError, LabSettings, Tools
+from swingbot.service.ports.anchors import Anchors
 
 
 def recipients_of(
-    tools: Tools, settings: LabSettings, tree: str, commit: str, author: str, base: str
+    tools: Tools,
+    settings: LabSettings,
+    tree: str,
+    commit: str,
+    author: str,
+    base: str,
+    restricted: str = "",
 ) -> Addressed:
     """Return the recipients of a mail about `commit`, whose author is `Name <address>`. They depend
     only on that commit, the settings, and `base`, the base of the tree, whose MAINTAINERS counts.
     That of the culprit never does, nor that of an earlier commit, which may have the same author.
 
-    In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
+    In a dry run, if it is `restricted` (why), or if no recipient is allowed, the mail goes to the
+    operator (`mail.to`).
     """
     chosen, problem = would_go_to(tools, settings, tree, commit, author, base)
-    return addressed(settings.mail, settings.recipients, chosen, problem)
+    return addressed(settings.mail, settings.recipients, chosen, problem, restricted)
+
+
+def restricted_on(
+    testboxes: KnownTestboxes, mail: MailRules, anchors: Anchors, testbox: str
+) -> str:
+    """Return why reports about a testbox go to the operator alone; "" if they do not."""
+    return why_restricted(
+        testbox,
+        virtual=testboxes.known(testbox).virtual,
+        anchors=anchors.boots(testbox),
+        rules=mail.aa,
+    )
 
 
 def would_go_to(
@@ -53,10 +75,15 @@ def _named_in(git: Git, commit: str) -> tuple[str, ...]:
 
 
 def addressed(
-    mail: MailRules, operator: tuple[str, ...], chosen: Chosen, problem: str
+    mail: MailRules,
+    operator: tuple[str, ...],
+    chosen: Chosen,
+    problem: str,
+    restricted: str = "",
 ) -> Addressed:
     """Return the stored form of `chosen`; `operator` has the addresses of `mail.to`."""
-    really = not mail.dry_run and bool(chosen.to)
+    dry_run = mail.dry_run or bool(restricted)
+    really = not dry_run and bool(chosen.to)
     return Addressed(
         to=chosen.to if really else operator,
         cc=chosen.cc if really else (),
@@ -64,7 +91,8 @@ def addressed(
         would_cc=chosen.cc,
         lists=chosen.lists,
         left_out=chosen.left_out,
-        dry_run=mail.dry_run,
+        dry_run=dry_run,
         problem=problem,
+        restricted=restricted,
         commit_only=chosen.commit_only,
     )

@@ -29,6 +29,7 @@ from swingbot.service.prove.report_evidence import (
     not_checked,
     told_gates,
 )
+from swingbot.service.report.address import restricted_on
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
@@ -109,6 +110,9 @@ def _draft(
             gates=facts.gates,
             shown=shown,
             unproven=unproven,
+            restricted=restricted_on(
+                catalogue.testboxes, settings.mail, tx.anchors, facts.headline.testbox
+            ),
         ),
     )
     # a further revision only if all earlier ones were withdrawn

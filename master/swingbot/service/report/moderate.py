@@ -34,13 +34,16 @@ class DraftedMail:
     # a mail about this very change was requested: an improvement does not wait for its week's
     # digest
     alone: bool = False
+    restricted: str = ""  # why it goes to the operator alone (`address.restricted_on`)
     # recipients of the first mail; follow-ups go only to them, so a dry run stays a dry run
     thread: Sequence[str] | None = None
 
 
 def file_report(tools: Tools, settings: LabSettings, reports: Reports, mail: DraftedMail) -> Filing:
     """Return recipients, state, reason and class of a mail that was just written."""
-    addressed = recipients_of(tools, settings, mail.tree, mail.commit, mail.author, mail.base)
+    addressed = recipients_of(
+        tools, settings, mail.tree, mail.commit, mail.author, mail.base, mail.restricted
+    )
     if mail.thread is not None:
         addressed = within(addressed, mail.thread, settings.recipients)
     kind = class_of(

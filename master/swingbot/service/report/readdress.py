@@ -15,7 +15,7 @@ from swingbot.core.model.lookup import missing
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
 from swingbot.service.ports.outbox import AddressedMail
-from swingbot.service.report.address import recipients_of
+from swingbot.service.report.address import recipients_of, restricted_on
 
 
 def readdress(lab: Lab, report: int, who: str) -> None:
@@ -37,17 +37,27 @@ def readdress(lab: Lab, report: int, who: str) -> None:
                 f"cannot readdress {name}, which is {mail.state}: hold it first if it has not been"
                 " sent"
             )
-        addressed, message = readdressed(lab.tools, lab.settings, lab.clock, name, mail)
+        restricted = (
+            restricted_on(lab.catalogue.testboxes, lab.settings.mail, tx.anchors, mail.testbox)
+            if mail.testbox
+            else ""
+        )
+        addressed, message = readdressed(lab.tools, lab.settings, lab.clock, name, mail, restricted)
         tx.outbox.readdress(report, addressed, message)
         tx.outbox.note("readdress", who=who, why="", report=report, was=mail.state)
 
 
 def readdressed(
-    tools: Tools, settings: LabSettings, clock: Clock, name: str, stored: AddressedMail
+    tools: Tools,
+    settings: LabSettings,
+    clock: Clock,
+    name: str,
+    stored: AddressedMail,
+    restricted: str = "",
 ) -> tuple[Addressed, bytes]:
     """Return the recipients of a stored mail by the current settings, and the message to them."""
     addressed = recipients_of(
-        tools, settings, stored.tree, stored.commit, stored.author, stored.base
+        tools, settings, stored.tree, stored.commit, stored.author, stored.base, restricted
     )
     old = message_from_bytes(stored.message, policy=policy.compat32)
     mail = Mail(
