@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from swingbot.core.stats.history import Array, robust_sd
+from swingbot.core.stats.history import Array, middle, robust_sd
 from swingbot.core.stats.rank_steps import heavy_tails, rank_p, sd_beside
 from swingbot.core.stats.segments import many_cuts
 from swingbot.core.stats.wander import misfit, not_wandering
@@ -160,12 +160,12 @@ def _split(values: Array) -> list[int]:
         together = sorted({*cuts, *tried})
         edges = [0, *together, len(values)]
         places = []
+        before = noise_about(values, together)
+        # The step itself looks like autocorrelation, which hides a short new level.
+        noises = before, replace(before, alike=0.0)
         for stretch in itertools.pairwise(edges):
             if stretch[1] - stretch[0] < 2 * STEP_FEWEST:
                 continue
-            before = noise_about(values, together)
-            # The step itself looks like autocorrelation, which hides a short new level.
-            noises = before, replace(before, alike=0.0)
             for at in {_scan(values, stretch, noise).at for noise in noises}:
                 scan = _scan(values, stretch, noise_about(values, sorted([*together, at])))
                 places.append((scan.p, scan.at))
@@ -434,7 +434,7 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
     (Kendall, Biometrika 41, 1954), counts once for each level and `_PLACE` times for the place of
     each cut.
     """
-    stretches = [part - np.median(part) for part in np.split(values, list(cuts))]
+    stretches = [part - middle(part) for part in np.split(values, list(cuts))]
     n, pieces = len(values), len(stretches)
     sd = max(robust_sd(np.concatenate(stretches)), SPREAD_FLOOR)
     centred = [np.clip(part, -2.0 * sd, 2.0 * sd) for part in stretches]
@@ -471,6 +471,6 @@ def _without_wild(values: Array) -> Array:
     if len(values) < 5:
         return values
     around = np.lib.stride_tricks.sliding_window_view(np.pad(values, 2, mode="reflect"), 5)
-    middle = np.median(around, axis=1)
+    medians = np.median(around, axis=1)
     far = _CUT * max(robust_sd(np.diff(values)) / math.sqrt(2.0), SPREAD_FLOOR)
-    return np.asarray(middle + np.clip(values - middle, -far, far))
+    return np.asarray(medians + np.clip(values - medians, -far, far))

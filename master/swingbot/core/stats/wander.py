@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.stats.history import Array, robust_sd
+from swingbot.core.stats.history import Array, middle, robust_sd
 from swingbot.core.thresholds import SPREAD_FLOOR
 
 _STILL: Final = (0.0, 1.0)
@@ -44,10 +44,10 @@ def misfit(values: Array, cuts: Sequence[int]) -> tuple[float, Wander]:
     Smaller is better. A step counts as two parameters, its place and its size, a level that wanders
     as one.
     """
-    costs = []
+    away, costs = _about(values, cuts), []
     for wander in (_STILL, *_WANDERS):
         back = _DRAWN_BACK * (1 + len(cuts)) if wander[1] < 1.0 else 0.0
-        costs.append((_cost(values, cuts, wander) + back, wander))
+        costs.append((_cost(away, len(cuts), wander) + back, wander))
     return min(costs)
 
 
@@ -56,30 +56,36 @@ def walks(values: Array) -> bool:
 
     One that is drawn back may fit better by chance, by less than `_BY_CHANCE`.
     """
-    walk, gain = min(
-        (_cost(values, [], wander), wander[0]) for wander in _WANDERS if wander[1] == 1.0
-    )
+    away = _about(values, [])
+    walk, gain = min((_cost(away, 0, wander), wander[0]) for wander in _WANDERS if wander[1] == 1.0)
     others = [_STILL, *(wander for wander in _WANDERS if wander[1] < 1.0)]
-    return gain >= WALKS and walk < min(_cost(values, [], each) for each in others) + _BY_CHANCE
+    return gain >= WALKS and walk < min(_cost(away, 0, each) for each in others) + _BY_CHANCE
 
 
-def _cost(values: Array, cuts: Sequence[int], wander: Wander) -> float:
-    parts, n = np.split(values, list(cuts)), len(values)
-    away = np.concatenate([part - np.median(part) for part in parts])
-    errors = away if wander == _STILL else away - _predicted(away, *wander)
+def _about(values: Array, cuts: Sequence[int]) -> Array:
+    return np.concatenate([part - middle(part) for part in np.split(values, list(cuts))])
+
+
+def _cost(away: Array, cuts: int, wander: Wander) -> float:
+    n, errors = len(away), away if wander == _STILL else away - _predicted(away, *wander)
     sd = max(robust_sd(errors), SPREAD_FLOOR)
     far = np.abs(errors) / sd
     squares = np.where(far < _LINEAR, far * far, _LINEAR * (2.0 * far - _LINEAR))
-    parameters = 2 * len(cuts) + (wander != _STILL)
+    parameters = 2 * cuts + (wander != _STILL)
     return float(squares.sum()) + 2.0 * n * math.log(sd) + parameters * math.log(n)
 
 
 def _predicted(away: Array, gain: float, remains: float) -> Array:
-    """Return what the points before each predict; 0 for the first."""
-    from scipy.signal import lfilter  # imports scipy.stats: a second that comparisons need not take
+    """Return what the points before each predict; 0 for the first.
 
-    levels = lfilter([gain], [1.0, -remains * (1.0 - gain)], away)
-    return np.concatenate([[0.0], remains * np.asarray(levels)[:-1]])
+    The level after a point is `gain` of it and `kept` of the level before; each pass adds twice as
+    many points before.
+    """
+    levels, kept, back = gain * away, remains * (1.0 - gain), 1
+    while back < len(away) and kept > 1e-17:
+        levels[back:] += kept * levels[:-back]
+        kept, back = kept * kept, 2 * back
+    return np.concatenate([[0.0], remains * levels[:-1]])
 
 
 def not_wandering(values: Array, cuts: Sequence[int]) -> list[int]:
@@ -92,8 +98,11 @@ def not_wandering(values: Array, cuts: Sequence[int]) -> list[int]:
         _, wander = misfit(values, kept)
         if wander == _STILL:
             break
-        whole = _cost(values, kept, wander)
-        without = [(_cost(values, kept[:n] + kept[n + 1 :], wander), n) for n in range(len(kept))]
+        whole, fewer = _cost(_about(values, kept), len(kept), wander), len(kept) - 1
+        without = [
+            (_cost(_about(values, kept[:n] + kept[n + 1 :]), fewer, wander), n)
+            for n in range(len(kept))
+        ]
         least, weakest = min(without)
         if least >= whole:
             break
