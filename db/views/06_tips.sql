@@ -9,7 +9,7 @@ FROM (SELECT tree, old_commit AS commit, id AS number, 0 AS side, seen_at AS at 
 JOIN tree t ON t.id = p.tree
 GROUP BY t.name, p.commit;
 
--- One row per change of a branch, with how far its tip came on the way to a mail. `swings` counts alarms; `proved` those that fresh boots
+-- One row per change of a branch and comparison of it, with how far its tip came on the way to a mail. `swings` counts alarms; `proved` those that fresh boots
 -- confirmed; `culprits` and `mails` count commits that were found and reported because of it.
 CREATE OR REPLACE VIEW v_changes AS
 SELECT ch.seen_at AS "time", t.name AS tree, ch.kind, ch.old_commit, ch.new_commit, 'c' || c.id AS comparison, c.status, c.reason, c.ended_at AS compared_at,
@@ -39,8 +39,8 @@ SELECT t.name AS tree, t.branch, t.tip_commit AS tip, v.subject AS tip_subject, 
 FROM tree t
 LEFT JOIN LATERAL (SELECT x.subject FROM variant x WHERE x.tree = t.id AND x.commit = t.tip_commit ORDER BY x.id LIMIT 1) v ON true
 CROSS JOIN LATERAL (
-    SELECT count(*) AS tips, max(ch.seen_at) AS last_change,
-           count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS behind, min(ch.seen_at) FILTER (WHERE c.status IN ('waiting', 'running')) AS oldest
+    SELECT count(DISTINCT ch.id) AS tips, max(ch.seen_at) AS last_change,
+           count(DISTINCT ch.id) FILTER (WHERE c.status IN ('waiting', 'running')) AS behind, min(ch.seen_at) FILTER (WHERE c.status IN ('waiting', 'running')) AS oldest
     FROM change ch LEFT JOIN comparison c ON c.change = ch.id
     WHERE ch.tree = t.id
 ) n

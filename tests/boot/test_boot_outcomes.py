@@ -309,3 +309,41 @@ def test_a_testbox_that_wants_kvm_gets_it_or_says_that_it_does_not_work(
         assert "a probe boot under KVM failed on this host" in outcome["reason"]
     else:
         assert outcome["status"] == "up"
+
+
+SERVER = {
+    "nr_cpu: 2": "nr_cpu: 4\nnr_node: 2",
+    "  accel: tcg": "  accel: tcg\n  disk: nvme\n  nic: e1000e",
+}
+
+
+def test_a_machine_with_two_sockets_a_disk_and_a_card_boots(
+    tmp_path: Path, base_kernel: Path
+) -> None:
+    lab = virtual_lab(tmp_path, base_kernel, testbox="vm-tcg", boot_seconds=6)
+    edit(lab.site.workers / "testboxes" / "vm-tcg.yaml", SERVER)
+    outcome = lab.boot(SMALL)
+    assert (outcome["status"], outcome["reason"]) == ("up", None)
+    assert (outcome["facts"]["nr_cpu"], outcome["facts"]["nr_socket"]) == (4, 2)
+
+
+def test_a_kernel_without_efi_is_not_started_from_uefi(tmp_path: Path, base_kernel: Path) -> None:
+    image = tmp_path / "bzImage"
+    image.symlink_to(base_kernel)
+    (tmp_path / "config").write_text("CONFIG_EFI=y\n# CONFIG_EFI_STUB is not set\n")
+    lab = virtual_lab(tmp_path, image, testbox="vm-tcg")
+    edit(
+        lab.site.workers / "testboxes" / "vm-tcg.yaml",
+        {"  accel: tcg": "  accel: tcg\n  firmware: uefi"},
+    )
+    outcome = lab.boot()
+    assert (outcome["status"], outcome["fault"]) == ("infra", "order")
+    assert "vm-tcg starts from UEFI, and the kernel lacks CONFIG_EFI_STUB=y" in outcome["reason"]
+
+
+def edit(file: Path, replaced: dict[str, str]) -> None:
+    text = file.read_text()
+    for old, new in replaced.items():
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)

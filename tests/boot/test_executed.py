@@ -61,18 +61,23 @@ def booted(lab: Lab) -> tuple[ParsedRun, ParsedRun]:
     return plain, counted
 
 
-@pytest.mark.parametrize("fragment", sorted(load_kconfigs(ROOT / "workers" / "kconfig").fragments))
-def test_the_real_kernel_takes_every_line_of_a_fragment(
-    kernel_repo: tuple[Path, str], site: Site, tmp_path: Path, fragment: str
+KCONFIGS = load_kconfigs(ROOT / "workers" / "kconfig")
+BELOW = {fragment for name in KCONFIGS for fragment in KCONFIGS.over(name).fragments}
+
+
+@pytest.mark.parametrize(
+    "kconfig",
+    sorted({*KCONFIGS, *(f"vm-x86_64+{name}" for name in {*KCONFIGS.fragments} - BELOW)}),
+)
+def test_the_real_kernel_takes_every_line_of_a_configuration(
+    kernel_repo: tuple[Path, str], site: Site, tmp_path: Path, kconfig: str
 ) -> None:
     """Configured as a build is, in the work tree that all tests share.
 
     Nothing is compiled but kconfig itself.
     """
     repo, base = kernel_repo
-    spec = Spec(
-        repo=str(repo), commit=base, kconfig=f"vm-x86_64+{fragment}", compiler="gcc", layout=0
-    )
+    spec = Spec(repo=str(repo), commit=base, kconfig=kconfig, compiler="gcc", layout=0)
     commit, version = source.find(str(repo), base, site.cache), toolchain.compiler_version("gcc")
     tree = WorkTree(site.cache / "work" / f"linux-{commit.version}")
     log = tmp_path / "build.log"

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
+from swingbot_jobs.contract.kconfig import (
+    Kconfigs,
+    NoKconfig,
+    Over,
+    joined,
+    load_kconfigs,
+    parts_of,
+)
 from swingbot_worker.kbuild import accepted
 
 KCONFIGS = Kconfigs(
@@ -89,9 +96,44 @@ def test_a_line_that_a_later_file_changes_is_not_missed() -> None:
     )
 
 
+OVER = Kconfigs(
+    {
+        "server": "# base: defconfig\n# with: nic quiet\nCONFIG_A=y\n# base: none\n",
+        "odd": "# base: allyesconfig\n",
+        "lost": "# with: nowhere\n",
+        "wrong": "# with: ../x\n",
+    },
+    {"nic": "CONFIG_N=y\n", "quiet": "CONFIG_Q=y\n", "trace": "CONFIG_T=y\n"},
+)
+
+
+def test_a_configuration_names_what_it_is_merged_over() -> None:
+    assert OVER.over("server+trace") == Over("defconfig", ("nic", "quiet"))
+    assert KCONFIGS.over("tiny+trace") == Over("tinyconfig")
+    assert OVER.text("server+trace").split("\n\n")[:2] == ["CONFIG_N=y", "CONFIG_Q=y"]
+    assert OVER.text("server+trace").endswith("CONFIG_A=y\n# base: none\n\nCONFIG_T=y\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("odd", "odd.config: '# base: allyesconfig' must name one of tinyconfig, defconfig"),
+        ("lost", "there is no fragment 'nowhere'; known are nic, quiet, trace"),
+        ("wrong", "is not a valid kernel configuration name"),
+        ("server+quiet", "'server+quiet': server has quiet already"),
+    ],
+)
+def test_what_a_configuration_cannot_be_merged_over_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(NoKconfig) as caught:
+        OVER.text(name)
+    assert sentence in str(caught.value)
+
+
 def test_what_is_shipped_can_be_named_and_each_fragment_asks_for_something() -> None:
     shipped = load_kconfigs(SHIPPED)
     assert {"align64", "trace"} <= set(shipped.fragments)
     for fragment, text in shipped.fragments.items():
         assert accepted.lost_lines(text, ""), fragment
         assert shipped.text(f"vm-x86_64+{fragment}").startswith(shipped["vm-x86_64"])
+    assert shipped.over("server-x86_64") == Over("defconfig", ("server", "quiet"))
+    assert shipped.text("server-x86_64").startswith(shipped.fragments["server"])

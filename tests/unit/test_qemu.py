@@ -10,7 +10,8 @@ import pytest
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
-from swingbot_jobs.testbox.file import load_all
+from swingbot_jobs.testbox.file import load, load_all, load_file
+from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.qemu import argv
 
@@ -21,6 +22,7 @@ TESTBOXES = {
     for name, testbox in load_all(ROOT / "workers" / "testboxes").items()
     if not testbox.nodes
 }
+SERVER = ROOT / "workers/testboxes/examples/vm-server.yaml"
 FILES = argv.Files(
     image=Path("/b/bzImage"),
     initrd=Path("/b/initrd"),
@@ -40,10 +42,12 @@ def shown(argv: list[str]) -> str:
     )
 
 
-@pytest.mark.parametrize("name", sorted(TESTBOXES))
-def test_the_command_line_is_the_golden_one(name: str) -> None:
-    made = shown(argv.qemu_argv(TESTBOXES[name], FILES, delay_us=4656))
-    golden = GOLDEN / f"{name}.argv"
+@pytest.mark.parametrize(
+    "testbox", [*TESTBOXES.values(), load_file(SERVER)], ids=lambda testbox: str(testbox.name)
+)
+def test_the_command_line_is_the_golden_one(testbox: Testbox) -> None:
+    made = shown(argv.qemu_argv(testbox, FILES, delay_us=4656))
+    golden = GOLDEN / f"{testbox.name}.argv"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(made)
     assert made == golden.read_text()
@@ -59,6 +63,24 @@ def test_a_comma_in_a_path_does_not_end_the_option() -> None:
     assert "file,id=console,path=/a,,b/console.log" in argv.qemu_argv(
         TESTBOXES["vm-icount"], files, 1
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "says"),
+    [
+        ("nr_cpu: 16", "nr_cpu: 15", "make nr_cpu (15) and memory_mb (4096) multiples of it"),
+        ("memory_mb: 4096", "memory_mb: 4097", "nr_node is 2, and QEMU gives each node an equal"),
+        ("firmware: uefi", "firmware: coreboot", "'coreboot' is not one of bios, uefi"),
+        ("disk: nvme", "disk: /dev/sda", "'/dev/sda' is not one of none, nvme, virtio"),
+        ("disk: nvme", "disk_mb: 0", "at least 1"),
+        ("disk: nvme", "disk_mb: 99999999", "at most 65536"),
+        ("nic: e1000e", "nic: user,hostfwd=tcp::22-:22", "is not one of none, e1000e, virtio"),
+    ],
+)
+def test_hardware_that_qemu_cannot_be_given_is_refused(text: str, instead: str, says: str) -> None:
+    with pytest.raises(TestboxError) as caught:
+        load(SERVER.read_text().replace(text, instead), SERVER.name)
+    assert says in str(caught.value)
 
 
 def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.resources import root
+from swingbot_jobs.testbox.definition import QemuDriver
 from swingbot_jobs.testbox.file import load, load_all, load_file
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.table import TestboxError
@@ -69,7 +70,8 @@ def test_without_a_console_results_leave_by_the_network() -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: str(path.stem))
 def test_each_example_is_a_testbox_file_as_it_stands(path: Path) -> None:
-    assert isinstance(load_file(path).driver, SshDriver)
+    kind = QemuDriver if path.stem.startswith("vm-") else SshDriver
+    assert isinstance(load_file(path).driver, kind)
 
 
 def test_examples_are_no_testboxes() -> None:

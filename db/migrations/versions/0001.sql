@@ -420,7 +420,7 @@ CREATE TABLE comparison (
     -- kernels that a gate compares; still: the copy of a known culprit in a rebased branch against its parent
     kind         text NOT NULL CHECK (kind IN ('asked', 'experiment', 'watch', 'attribute', 'prove', 'anchor', 'gate', 'still')),
     tree         bigint NOT NULL REFERENCES tree,
-    change       bigint UNIQUE REFERENCES change,
+    change       bigint REFERENCES change,                              -- one comparison for each kernel configuration of its testboxes
     purpose      text NOT NULL DEFAULT 'search'                         -- of its boots, which have the numbers first_k .. first_k + boots - 1
         CONSTRAINT comparison_purpose_is_a_word CHECK (purpose ~ '^[a-z]+(-[0-9]+)?$'),
     first_k      integer NOT NULL DEFAULT 0 CHECK (first_k >= 0),

@@ -68,9 +68,7 @@ class Comparisons(Rows):
         )
         if number is None:
             existing = self.scalar(
-                "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
-                key=new.request_key,
-                change=new.change,
+                "SELECT id FROM comparison WHERE request_key = :key", key=new.request_key
             )
             assert isinstance(existing, int)
             return existing

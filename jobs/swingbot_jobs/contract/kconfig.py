@@ -1,5 +1,9 @@
 """Names of kernel configurations: `vm-x86_64`, or with fragments merged over it in order,
 `vm-x86_64+trace+align64`.
+
+The comment at the top of a configuration says over what it is merged: `# base: defconfig` is the
+target of kbuild that comes first (tinyconfig if there is no such line), and `# with: server quiet`
+are fragments that come between the two.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ from swingbot_jobs import limits
 PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A result root has `+layout2` for a kernel with another link order.
 RESERVED: Final = re.compile(r"layout[0-9]*")
+# Targets of kbuild that a configuration may be merged over; the first is the default.
+TARGETS: Final = ("tinyconfig", "defconfig")
+_DIRECTIVE: Final = re.compile(r"# (base|with): (.*)")
 # Subdirectory of the fragments in the directory of the configurations.
 FRAGMENTS: Final = "fragments"
 
@@ -54,6 +61,34 @@ def parts_of(name: str) -> KconfigParts:
     return KconfigParts(base, tuple(fragments))
 
 
+@dataclass(frozen=True, slots=True)
+class Over:
+    """What a configuration is merged over: a target of kbuild, then fragments, in order."""
+
+    target: str = TARGETS[0]
+    fragments: tuple[str, ...] = ()
+
+
+def over_of(base: str, text: str) -> Over:
+    """Read the comment at the top of `text`, that of the configuration `base`.
+
+    Raises NoKconfig if it is invalid.
+    """
+    given: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if match := _DIRECTIVE.fullmatch(line):
+            given.setdefault(match[1], match[2])
+    target = given.get("base", TARGETS[0]).strip()
+    if target not in TARGETS:
+        raise NoKconfig(
+            f"{base}.config: '# base: {target[:80]}' must name one of {', '.join(TARGETS)}"
+        )
+    fragments = parts_of("+".join((base, *given.get("with", "").split()))).fragments
+    return Over(target, fragments)
+
+
 def joined(name: str, fragment: str) -> str:
     """Return `name` with `fragment` merged last; a name that already has it stays unchanged."""
     return name if fragment in parts_of(name).fragments else f"{name}+{fragment}"
@@ -63,8 +98,9 @@ def joined(name: str, fragment: str) -> str:
 class Kconfigs(Mapping[str, str]):
     """Every valid configuration: name -> the text that goes into build keys.
 
-    Iteration yields those without fragments; lookup also accepts names with fragments,
-    whose text is that of the configuration followed by those of its fragments, as they are merged.
+    Iteration yields those without fragments; lookup also accepts names with fragments. The text is
+    that of all files as they are merged: the fragments below the configuration, the configuration,
+    and the fragments of the name.
     """
 
     bases: Mapping[str, str]
@@ -79,19 +115,48 @@ class Kconfigs(Mapping[str, str]):
     def text(self, name: str) -> str:
         """Return the text of `name`. Raises NoKconfig, which lists the known names."""
         parts = parts_of(name)
+        below, above = self.over(name).fragments, parts.fragments
+        return "\n".join(
+            [
+                *(self.fragments[one] for one in below),
+                self.bases[parts.base],
+                *(self.fragments[one] for one in above),
+            ]
+        )
+
+    def over(self, name: str) -> Over:
+        """Return what the configuration of `name` is merged over.
+
+        Raises NoKconfig if one of its files does not exist, or is merged twice.
+        """
+        parts = parts_of(name)
         if parts.base not in self.bases:
             raise NoKconfig(
                 f"there is no kernel configuration {parts.base!r}; known are {_names(self.bases)}"
             )
-        for fragment in parts.fragments:
+        over = over_of(parts.base, self.bases[parts.base])
+        for fragment in (*over.fragments, *parts.fragments):
             if fragment not in self.fragments:
                 raise NoKconfig(
                     f"{name!r}: there is no fragment {fragment!r};"
                     f" known are {_names(self.fragments)}"
                 )
-        return "".join(
-            [self.bases[parts.base], *(f"\n{self.fragments[one]}" for one in parts.fragments)]
-        )
+        if twice := set(over.fragments) & set(parts.fragments):
+            raise NoKconfig(f"{name!r}: {parts.base} has {', '.join(sorted(twice))} already")
+        return over
+
+    def on(self, testbox: str, tree: str) -> str:
+        """Return the name of the configuration of a kernel of a tree for a testbox.
+
+        `testbox` is the name in the testbox's file, empty if it has none; `tree` is that of the
+        tree, whose fragments come on top. Raises NoKconfig if there is no such configuration.
+        """
+        name = testbox or tree
+        for fragment in parts_of(tree).fragments:
+            if fragment not in self.over(name).fragments:
+                name = joined(name, fragment)
+        self.over(name)
+        return name
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.bases)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Final
 
 from swingbot_jobs import limits
-from swingbot_jobs.codec import Count, at_least, matches, one_of
+from swingbot_jobs.codec import Count, at_least, at_most, matches, one_of
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
@@ -29,6 +29,9 @@ CMDLINE: Final = "cmdline"
 SYSCTL: Final = "sysctl"
 CAN_SET: Final = (CMDLINE, SYSCTL)
 _COMMIT: Final = re.compile("[0-9a-f]{7,40}")
+# What a guest writes to the disk of a virtual testbox is a file on the worker's host until it
+# ends.
+DISK_MB: Final = 65_536
 # Attempts to draw an unused delay; if the range is used up, a delay of the search is repeated.
 DRAWS: Final = 64
 
@@ -90,6 +93,8 @@ class QemuDriver:
     """Options with which QEMU is started.
 
     `icount_shift` N means 2^N virtual nanoseconds per instruction; icount testboxes have one vCPU.
+    With `nr_node` of the testbox, the machine has that many NUMA nodes, each a socket with an equal
+    share of processors and memory.
     """
 
     name: ClassVar[str] = "qemu"
@@ -100,6 +105,11 @@ class QemuDriver:
     # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer hides the mm
     # code; rdrand and rdseed would add entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
+    # uefi: OVMF, which loads the kernel through its EFI stub; its variables start anew at each boot
+    firmware: Annotated[str, one_of("bios", "uefi")] = "bios"
+    disk: Annotated[str, one_of("none", "nvme", "virtio")] = "none"  # empty at each boot
+    disk_mb: Annotated[int, at_least(1), at_most(DISK_MB)] = 1024
+    nic: Annotated[str, one_of("none", "e1000e", "virtio")] = "none"  # connected to nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +211,7 @@ class Testbox:
     tuning: Tuning | None = None  # settings that reduce noise
     lkp: LkpEngine | None = None  # set where the engine is lkp
     can_set: tuple[str, ...] = CAN_SET  # what a job may set for its boots here
+    kconfig: str = ""  # configuration of its kernels, below the fragments of a tree; "": the tree's
 
     @property
     def engine(self) -> str:
@@ -300,14 +311,23 @@ _REMEMBERED: Final = tuple(
     one.name
     for one in fields(Testbox)
     if one.name
-    not in ("driver", "perturbations", "tuning", "lkp", "longest_boot_seconds", "nr_node")
+    not in (
+        "driver",
+        "perturbations",
+        "tuning",
+        "lkp",
+        "longest_boot_seconds",
+        "nr_node",
+        "kconfig",
+    )
 )
 
 
 def remembered(facts: Mapping[str, Any]) -> Testbox:
     """Return a testbox from `to_json`, as comparisons and bisections need it.
 
-    It lacks a driver, so it cannot be booted, and its limits, which only requests need.
+    It lacks a driver, so it cannot be booted, and its limits and its kernel configuration, which
+    only requests need.
 
     Raises KeyError if these are not such facts.
     """

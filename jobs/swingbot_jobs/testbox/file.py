@@ -16,6 +16,7 @@ from typing import Annotated, Final, get_args
 
 from swingbot_jobs.codec import at_least, one_of
 from swingbot_jobs.contract import facts
+from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs, parts_of
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.testbox import cluster, ssh, tuning
 from swingbot_jobs.testbox.cluster import FindNode
@@ -64,12 +65,14 @@ class _TestboxFile:
     can_set: tuple[Annotated[str, one_of(*CAN_SET)], ...] | None = None
     engine: Annotated[str, one_of("swingbot", "lkp")] = "swingbot"
     lkp: LkpEngine | None = None
+    kconfig: str = ""
 
 
 # fields that a testbox has as its file says
 _PLAIN: Final = (
     *("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "nr_node", "label"),
     *("repeatable", "perturbations", "boot_seconds", "longest_boot_seconds", "accepts"),
+    "kconfig",
 )
 
 
@@ -80,8 +83,16 @@ def load_all(directory: Path) -> dict[str, Testbox]:
     """
     paths = sorted(directory.glob("*.yaml"))
     tunings = _tunings(directory) if paths else {}
-    testboxes = (_load(path, tunings) for path in paths)
-    return {testbox.name: testbox for testbox in testboxes}
+    kconfigs = load_kconfigs(directory.parent / "kconfig")
+    testboxes = {}
+    for path in paths:
+        testbox = testboxes[path.stem] = _load(path, tunings)
+        try:
+            if testbox.kconfig:
+                kconfigs.text(testbox.kconfig)
+        except NoKconfig as error:
+            refuse(parse(path.read_text(), str(path)), str(error), "kconfig")
+    return testboxes
 
 
 def load_file(path: Path) -> Testbox:
@@ -175,6 +186,13 @@ def _check(testbox: Testbox, table: LocatedValue, stem: str) -> None:
             " more CPUs hang at boot under QEMU's instruction counting",
             "nr_cpu",
         )
+    if testbox.kconfig:
+        try:
+            parts_of(testbox.kconfig)
+        except NoKconfig as error:
+            refuse(table, str(error), "kconfig")
+    if isinstance(driver, QemuDriver):
+        _check_nodes(testbox, table)
     if isinstance(driver, ClusterDriver):
         cluster.check(testbox, driver, table)
     if testbox.repeatable and not icount:
@@ -183,6 +201,17 @@ def _check(testbox: Testbox, table: LocatedValue, stem: str) -> None:
             "repeatable is true, but only a qemu testbox with accel icount repeats its results"
             " exactly",
             "repeatable",
+        )
+
+
+def _check_nodes(testbox: Testbox, table: LocatedValue) -> None:
+    nodes = testbox.nr_node or 1
+    if testbox.nr_cpu % nodes or testbox.memory_mb % nodes:
+        refuse(
+            table,
+            f"nr_node is {nodes}, and QEMU gives each node an equal share: make nr_cpu"
+            f" ({testbox.nr_cpu}) and memory_mb ({testbox.memory_mb}) multiples of it",
+            "nr_node",
         )
 
 

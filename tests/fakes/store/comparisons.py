@@ -17,9 +17,7 @@ OVER = ("done", "failed", "cancelled")
 class Comparisons(Noun):
     def add(self, new: NewComparison) -> int:
         for number, row in self.db.comparisons.items():
-            if (new.change is not None and row.change == new.change) or (
-                new.request_key is not None and row.comparison.request_key == new.request_key
-            ):
+            if new.request_key is not None and row.comparison.request_key == new.request_key:
                 return number
         if len({arm.name for arm in new.arms}) < len(new.arms):
             raise Refused("two arms of a comparison have one name")

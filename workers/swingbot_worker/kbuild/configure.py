@@ -1,4 +1,5 @@
-"""Configure a kernel: tinyconfig with swingbot's configuration and its fragments merged over it.
+"""Configure a kernel: swingbot's configuration and its fragments, merged over tinyconfig or
+defconfig.
 
 The configuration is made again only when one of its inputs has changed.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,21 +36,37 @@ INPUTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A kernel configuration: the files to merge, lowest first, and its text for the build key."""
+    """A kernel configuration: the target of kbuild, the files to merge over it, lowest first, and
+    its text for the build key.
 
+    `required` are those of `files` whose every line a kernel must accept.
+    """
+
+    target: str
     files: tuple[Path, ...]
+    required: frozenset[Path]
     text: str
 
 
 def configuration_of(site: Site, kconfig: str) -> Configuration:
     """Return the configuration `kconfig`. Raises InfraError if this worker does not have it."""
     try:
-        text = load_kconfigs(site.kconfig).text(kconfig)
+        known = load_kconfigs(site.kconfig)
+        text, over = known.text(kconfig), known.over(kconfig)
     except NoKconfig as error:
         raise InfraError(f"This worker cannot configure the kernel: {error}.") from None
     parts = parts_of(kconfig)
-    fragments = (site.kconfig / FRAGMENTS / f"{name}.config" for name in parts.fragments)
-    return Configuration(files=(site.kconfig / f"{parts.base}.config", *fragments), text=text)
+
+    def files(fragments: Sequence[str]) -> tuple[Path, ...]:
+        return tuple(site.kconfig / FRAGMENTS / f"{name}.config" for name in fragments)
+
+    base, above = site.kconfig / f"{parts.base}.config", files(parts.fragments)
+    return Configuration(
+        target=over.target,
+        files=(*files(over.fragments), base, *above),
+        required=frozenset(above),
+        text=text,
+    )
 
 
 def configure(
@@ -61,15 +79,15 @@ def configure(
 ) -> None:
     """Configure the kernel in `objects`, and log the lines that it does not accept.
 
-    Raises BuildFailed if the kernel does not accept a line of a fragment, because a user who names
-    a fragment needs its effect. A line of the base configuration may be unknown to some kernel
-    versions.
+    Raises BuildFailed if the kernel does not accept a line of a fragment of the name, because a
+    user who names a fragment needs its effect. A line of the configuration, or of a fragment below
+    it, may be unknown to some kernel versions.
     """
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
     if not (stamp.exists() and config.exists() and _same(stamp, _stamp(fingerprint, objects))):
-        make.run("tinyconfig")
+        make.run(wanted.target)
         make.command(recipe.merge_argv(make.spec, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
     _check(make, wanted, objects, reader)
@@ -83,10 +101,11 @@ def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader
     with build_output.opened(objects, ".config") as config:
         lost_of_each = reader.lost_lines(fragments, config)
     missing: list[str] = []
-    for number, (file, lost) in enumerate(zip(wanted.files, lost_of_each, strict=True)):
+    for file, lost in zip(wanted.files, lost_of_each, strict=True):
         for line in lost:
             make.note(f"{file.name}: this kernel does not accept: {line}")
-        missing += [f"{line} (fragment {file.stem})" for line in lost if number]
+        if file in wanted.required:
+            missing += [f"{line} (fragment {file.stem})" for line in lost]
     if missing:
         raise BuildFailed(
             f"This kernel does not accept {', '.join(missing)}: it does not have this option, or a "

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from swingbot_jobs import codec
+from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs
 from swingbot_jobs.language.job_costs import job_costs
 from swingbot_jobs.language.job_files import read_all
 from swingbot_jobs.language.program import load_programs
@@ -27,7 +28,28 @@ def check(testbox: Testbox, site: Site) -> list[TuningFinding]:
     A virtual testbox needs little. Only the operator's program knows a testbox of the driver
     `command`.
     """
-    return [*select_driver.driver_of(testbox).check(), *_jobs(testbox, site.jobs)]
+    return [
+        *select_driver.driver_of(testbox).check(),
+        *_kconfig(testbox, site),
+        *_jobs(testbox, site.jobs),
+    ]
+
+
+def _kconfig(testbox: Testbox, site: Site) -> Iterator[TuningFinding]:
+    """Yield whether the configuration exists that the testbox's file names."""
+    if not testbox.kconfig:
+        return
+    try:
+        load_kconfigs(site.kconfig).text(testbox.kconfig)
+        why = ""
+    except NoKconfig as error:
+        why = str(error)
+    yield TuningFinding(
+        what="kernel configuration",
+        ok=not why,
+        found=why or testbox.kconfig,
+        do=f"add it to {site.kconfig}, or correct kconfig in the testbox file" if why else "",
+    )
 
 
 def _jobs(testbox: Testbox, jobs: Path) -> Iterator[TuningFinding]:

@@ -78,6 +78,8 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
     )
     click.echo(facts["machine"])
     click.echo(_now(facts))
+    if own := facts["facts"].get("kconfig"):
+        click.echo(f"its kernels have the configuration {own}, with a tree's fragments on top")
     if nodes := (facts["facts"].get("cluster") or {}).get("nodes"):
         click.echo(f"cluster of {_members(nodes)}; leased and booted together")
     click.echo(

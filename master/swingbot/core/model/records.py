@@ -337,7 +337,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewComparison:
-    """A comparison to create. With a `change` or a `request_key`, it is created only once."""
+    """A comparison to create. With a `request_key`, it is created only once."""
 
     kind: ComparisonKind
     tree: int

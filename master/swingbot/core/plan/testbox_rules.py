@@ -153,6 +153,7 @@ def interchangeable(one: Testbox, other: Testbox) -> bool:
             testbox.repeatable,
             testbox.accepts,
             testbox.cluster,
+            testbox.kconfig,
         )
 
     return asked(one) == asked(other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from swingbot.core.model.bisection import BisectionTerms, WantedBoot
@@ -16,7 +16,7 @@ from swingbot.core.plan import swings as plan
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import of_patch, weight
-from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
+from swingbot.service.kernel.variants import on_testbox, resolve_commit, trust_in, variant_of
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.testboxes import Testboxes
@@ -94,6 +94,9 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
             asked=bool(named),
         )
         testboxes = _alike(lab.catalogue.testboxes, tx.testboxes, testboxes)
+        built = on_testbox(
+            lab.catalogue.kconfigs, tree, lab.catalogue.testboxes.known(testboxes[0])
+        )
         parts = resolve_parts(
             lab.catalogue.programs,
             lab.catalogue.testboxes,
@@ -116,7 +119,7 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         )
         identity = json.dumps(
             [
-                *(tree.id, *ends, tree.kconfig, tree.compiler, *testboxes),
+                *(tree.id, *ends, built.kconfig, tree.compiler, *testboxes),
                 *(codec.plain(job), request.metric),
             ]
         )
@@ -149,11 +152,16 @@ def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]
 def _alike(testboxes: KnownTestboxes, stored: Testboxes, names: list[str]) -> list[str]:
     """Return the active testboxes of a group; a single testbox is returned even if inactive.
 
-    Raises RequestError if the group mixes repeatable and other testboxes.
+    Raises RequestError if the group mixes repeatable and other testboxes, or configurations.
     """
     if len(names) == 1:
         return names
     states = stored.states()
+    if len({testboxes.known(name).kconfig for name in names}) > 1:
+        raise RequestError(
+            f"the files of {', '.join(names)} name different kernel configurations (kconfig), so "
+            "they cannot share a bisection; name one testbox"
+        )
     if len({testboxes.known(name).repeatable for name in names}) > 1:
         raise RequestError(
             f"some of {', '.join(names)} are repeatable and some are not, so they cannot "
@@ -197,6 +205,8 @@ def open_bisection(git: Git, catalogue: Catalogue, tx: Transaction, new: Resolve
 
     Each boot runs only the unit job that reports the metric. Raises RequestError.
     """
+    known = catalogue.testboxes.known(new.testboxes[0])
+    new = replace(new, tree=on_testbox(catalogue.kconfigs, new.tree, known))
     points = _points(git, catalogue.kconfigs, tx.variants, new)
     testbox, metric = new.testboxes[0], metric_of(catalogue.programs, new.metric)
     repeatable = catalogue.testboxes.known(testbox).repeatable

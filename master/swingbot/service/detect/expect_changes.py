@@ -10,7 +10,7 @@ from swingbot.core.incident.model import Expected
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison
-from swingbot.service.kernel.variants import variant_of
+from swingbot.service.kernel.variants import built_as, variant_of
 from swingbot.service.ports import Git, GitError
 from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.trees import Trees
@@ -94,7 +94,7 @@ def level_after(
             git,
             kconfigs,
             variants,
-            trees.get(comparison.tree),
+            built_as(trees.get(comparison.tree), variants.get(comparison.head)),
             line[low],
         ).id
     except GitError:

@@ -48,8 +48,8 @@ from swingbot.service.incident.versions import (
     waits_for_fix,
 )
 from swingbot.service.kernel.images import all_images_of
-from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import Catalogue, Git, GitError, Transaction
+from swingbot.service.kernel.variants import built_as, on_testbox, variant_of
+from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Transaction
 from swingbot.service.result.boots import boots_of
 
 # Incidents that were reported, or that a person silenced. A fixed incident is over: if its culprit
@@ -212,11 +212,13 @@ class Recogniser:
         assert copy.commit is not None
         try:
             commits = (self.git.facts(copy.commit).parents[0], copy.commit)
+            known = self.catalogue.testboxes.known(copy.bisection.testbox)
+            built = on_testbox(self.catalogue.kconfigs, tree, known)
             base, head = (
-                kept_variant(self.git, self.catalogue.kconfigs, self.tx.variants, tree, commit)
+                kept_variant(self.git, self.catalogue.kconfigs, self.tx.variants, built, commit)
                 for commit in commits
             )
-        except (GitError, IndexError):
+        except (GitError, IndexError, RequestError):
             return False
         self.tx.comparisons.add(
             NewComparison(
@@ -314,7 +316,7 @@ class Recogniser:
     ) -> bool:
         """Search for the remaining `effect` (log ratio) in the next stretch of the branch that was
         not searched yet. Returns False if there is none."""
-        tree = self.tx.trees.get(comparison.tree)
+        tree = built_as(self.tx.trees.get(comparison.tree), self.tx.variants.get(comparison.head))
         ends = [
             tuple(
                 None

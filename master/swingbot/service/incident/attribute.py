@@ -8,6 +8,8 @@ testbox, in another branch, with another job.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, NewComparison, Tree, base_and_head
@@ -15,7 +17,7 @@ from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.report.claim import claim_of
 from swingbot.core.thresholds import ATTRIBUTE_BOOTS, ATTRIBUTE_SPREAD_BOOTS
-from swingbot.service.kernel.variants import variant_of
+from swingbot.service.kernel.variants import built_as, on_testbox, variant_of
 from swingbot.service.ports import Catalogue, Git, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.comparisons import Comparisons
@@ -62,6 +64,7 @@ def _measured(
 def measure(git: Git, catalogue: Catalogue, tx: Transaction, sighting: Sighting) -> None:
     """Open the comparison of a culprit with its parent."""
     tree = tx.trees.get(sighting.tree)
+    built = built_as(tree, tx.variants.get(sighting.culprit))
     conclusion = tx.bisections.conclusion(sighting.bisection)
     culprit, spread = conclusion.naming(sighting.commit), conclusion.of_spread
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
@@ -70,13 +73,14 @@ def measure(git: Git, catalogue: Catalogue, tx: Transaction, sighting: Sighting)
             kind="attribute",
             tree=tree.id,
             arms=base_and_head(
-                variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit.parent).id,
+                variant_of(git, catalogue.kconfigs, tx.variants, built, culprit.parent).id,
                 sighting.culprit,
             ),
             boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
             parts=_own_part(tx.bisections, sighting.bisection)
             if spread
-            else _where(catalogue, tx, tree, sighting.bisection),
+            else _alike(catalogue, tree, built, _where(catalogue, tx, tree, sighting.bisection))
+            or _own_part(tx.bisections, sighting.bisection),
             purpose=BootPurpose.FRESH,
             request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
         )
@@ -89,6 +93,20 @@ def _own_part(bisections: Bisections, number: int) -> list[tuple[str, str]]:
     bisection = bisections.get(number)
     assert bisection is not None
     return [(bisection.testbox, bisection.spec)]
+
+
+def _alike(
+    catalogue: Catalogue, tree: Tree, built: Tree, parts: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the `parts` whose testboxes boot kernels of the configuration of `built`."""
+
+    def kconfig(testbox: str) -> str | None:
+        try:
+            return on_testbox(catalogue.kconfigs, tree, catalogue.testboxes.known(testbox)).kconfig
+        except RequestError:
+            return None
+
+    return [part for part in parts if kconfig(part[0]) == built.kconfig]
 
 
 def _where(catalogue: Catalogue, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:

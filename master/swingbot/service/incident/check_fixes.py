@@ -18,7 +18,7 @@ from swingbot.core.thresholds import ATTRIBUTE_SPREAD_BOOTS, FIX_BOOTS, FIX_BOOT
 from swingbot.service.incident.attribute import change_of
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.incident.versions import kept_variant
-from swingbot.service.kernel.variants import variant_of
+from swingbot.service.kernel.variants import built_as, variant_of
 from swingbot.service.ports import Catalogue, Git, GitError, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.patches import Patches
@@ -58,13 +58,14 @@ def _measure(
             continue
         conclusion = tx.bisections.conclusion(bisection.id)
         culprit = conclusion.naming(sighting.commit)
+        built = built_as(tree, tx.variants.get(sighting.culprit))
         comparison = tx.comparisons.add(
             NewComparison(
                 kind="asked",
                 tree=tree.id,
                 arms=base_and_head(
-                    variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit.parent).id,
-                    kept_variant(git, catalogue.kconfigs, tx.variants, tree, tree.tip_commit),
+                    variant_of(git, catalogue.kconfigs, tx.variants, built, culprit.parent).id,
+                    kept_variant(git, catalogue.kconfigs, tx.variants, built, tree.tip_commit),
                 ),
                 boots=_boots(catalogue.testboxes, bisection, conclusion),
                 parts=[(bisection.testbox, bisection.spec)],

@@ -15,7 +15,7 @@ from swingbot.core.model.records import NewComparison, Tree, base_and_head
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.keep import OURSELVES, fix_answered
-from swingbot.service.kernel.variants import variant_of
+from swingbot.service.kernel.variants import built_as, variant_of
 from swingbot.service.ports import Catalogue, Git, GitError, Transaction
 from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.patches import Patches
@@ -136,7 +136,7 @@ def _measure(
     assert bisection is not None
     if incident.status != "open":
         return
-    tree = tx.trees.get(sighting.tree)
+    tree = built_as(tx.trees.get(sighting.tree), tx.variants.get(sighting.culprit))
     try:
         base, head = (
             kept_variant(git, catalogue.kconfigs, tx.variants, tree, commit)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.ports import Git, GitError, RequestError
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
-from swingbot_jobs.contract.kconfig import Kconfigs, joined
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, key_at
+from swingbot_jobs.testbox.definition import Testbox
 
 
 def variant_of(
@@ -33,6 +36,38 @@ def variant_of(
         level,
     )
     return variants.add(tree, facts, key, origin, trust=level)
+
+
+def on_testbox(kconfigs: Kconfigs, tree: Tree, testbox: Testbox) -> Tree:
+    """Return `tree` with the configuration that its kernels have on `testbox`: that of the
+    testbox's file with the tree's fragments on top, or the tree's.
+
+    Raises RequestError if the two do not fit together.
+    """
+    try:
+        return replace(tree, kconfig=kconfigs.on(testbox.kconfig, tree.kconfig))
+    except NoKconfig as error:
+        raise RequestError(f"testbox {testbox.name}: {error}") from None
+
+
+def built_as(tree: Tree, variant: Variant) -> Tree:
+    """Return `tree` with the configuration of `variant`, for kernels to be compared with it."""
+    return replace(tree, kconfig=variant.kconfig)
+
+
+def by_configuration(
+    kconfigs: Kconfigs, tree: Tree, testboxes: KnownTestboxes, names: Sequence[str]
+) -> list[tuple[Tree, list[str]]]:
+    """Return `tree` as each of its kernels' configurations has it, with the testboxes of that one,
+    in the order of `names`.
+
+    Raises RequestError.
+    """
+    groups: dict[str, tuple[Tree, list[str]]] = {}
+    for name in names:
+        one = on_testbox(kconfigs, tree, testboxes.known(name))
+        groups.setdefault(one.kconfig, (one, []))[1].append(name)
+    return list(groups.values())
 
 
 def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:

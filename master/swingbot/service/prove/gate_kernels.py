@@ -19,7 +19,7 @@ from swingbot.core.stats.fact_differences import against, explanation, facts_for
 from swingbot.core.table.rows import fact_differences
 from swingbot.service.kernel.compare import files_of
 from swingbot.service.kernel.images import all_images_of
-from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
+from swingbot.service.kernel.variants import built_as, in_layout, variant_of, with_fragment
 from swingbot.service.ports import (
     CannotRevert,
     Catalogue,
@@ -66,7 +66,7 @@ class MeasuredCulprit:
     """A culprit with the result of its comparison with its parent."""
 
     incident: Proven
-    tree: Tree
+    tree: Tree  # with the configuration of the culprit
     parent: Variant
     culprit: Variant
     bisection: Bisection
@@ -97,11 +97,12 @@ def case_of(
     assert bisection is not None
     rows = comparisons.rows(incident.comparison.id)
     headline = row_at(rows, bisection.key)
+    culprit = variants.get(incident.comparison.head)
     return MeasuredCulprit(
         incident=incident,
-        tree=trees.get(incident.tree),
+        tree=built_as(trees.get(incident.tree), culprit),
         parent=variants.get(incident.comparison.base),
-        culprit=variants.get(incident.comparison.head),
+        culprit=culprit,
         bisection=bisection,
         rows=rows,
         headline=headline,

@@ -20,7 +20,7 @@ from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
-from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
+from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
 from swingbot.service.ports import (
     Catalogue,
     Git,
@@ -266,10 +266,11 @@ def _laid_out(
     }
     trust = least(list(levels.values()))
     parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
+    tree = _configured(catalogue, rows.tree, [name for name, _ in parts])
     variants, arms = [], []
     for row in rows.rows:
         level = levels[row.kernel]
-        built, kernel = _built(catalogue.kconfigs, rows.tree, row), rows.kernels[row.kernel]
+        built, kernel = _built(catalogue.kconfigs, tree, row), rows.kernels[row.kernel]
         with _about("compiler"):
             check_compiler(tx.compilers, built.compiler)
         variant = variant_of(
@@ -342,6 +343,19 @@ def _parts(
     for name, spec in parts:
         refuse_long(catalogue.testboxes, name, specs.get(spec), boots.seconds(name, spec))
     return parts
+
+
+def _configured(catalogue: Catalogue, tree: Tree, testboxes: Sequence[str]) -> Tree:
+    """Return the tree with the one configuration of all testboxes. Raises RequestError."""
+    with _about("testbox"):
+        groups = by_configuration(catalogue.kconfigs, tree, catalogue.testboxes, testboxes)
+        if len(groups) > 1:
+            listed = "; ".join(f"{', '.join(names)}: {one.kconfig}" for one, names in groups)
+            raise RequestError(
+                f"these testboxes boot kernels of different configurations ({listed}), which no"
+                " table compares; request one table for each configuration"
+            )
+        return groups[0][0]
 
 
 def _built(kconfigs: Kconfigs, tree: Tree, row: LayoutRow) -> Tree:

@@ -14,7 +14,7 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.core.text.plain import cut
 from swingbot.service.check_compiler import check_compiler
-from swingbot.service.ports import Git, GitError, Lab, RequestError
+from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.watch.list_patches import patches_after
 from swingbot.service.watch.resolve_jobs import check_parts, pick_testboxes, resolve_parts
@@ -82,20 +82,27 @@ def check_min_effect(pct: float | None) -> None:
         )
 
 
+def _check_kconfig(catalogue: Catalogue, kconfig: str, testboxes: Sequence[str]) -> None:
+    """Raise RequestError unless `kconfig` exists and fits what the testboxes' files name."""
+    try:
+        catalogue.kconfigs.text(kconfig)
+        for name in testboxes:
+            catalogue.kconfigs.on(catalogue.testboxes.known(name).kconfig, kconfig)
+    except NoKconfig as error:
+        raise RequestError(str(error)) from None
+
+
 def add_tree(lab: Lab, new: NewTree) -> Tree:
     """Register a tree. Nothing is recorded unless all of it is valid. Raises RequestError.
 
     Adding the same tree again with equal values returns the existing tree. What can be refused
     without the repository is refused before anything is fetched.
     """
-    try:
-        lab.catalogue.kconfigs.text(new.kconfig)
-    except NoKconfig as error:
-        raise RequestError(str(error)) from None
     check_min_effect(new.min_effect_pct)
     with lab.transaction("check compiler") as tx:
         check_compiler(tx.compilers, new.compiler)
     testboxes = pick_testboxes(lab.catalogue.testboxes, lab.settings, new.testboxes, new.trust)
+    _check_kconfig(lab.catalogue, new.kconfig, testboxes)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
     _check_before_fetch(

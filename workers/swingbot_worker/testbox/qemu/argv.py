@@ -19,6 +19,13 @@ CMDLINE = ("console=ttyS0", "panic=-1", "norandmaps", "mitigations=off", "printk
 # ioeventfd=off: otherwise the time at which QEMU reads the guest's data depends on the host, and
 # equal boots differ.
 RESULTS_DEVICE = "virtio-serial-pci,ioeventfd=off"
+# Debian's package ovmf: the code, and the variables of a machine that never started.
+OVMF = Path("/usr/share/OVMF")
+OVMF_CODE, OVMF_VARS = OVMF / "OVMF_CODE_4M.fd", OVMF / "OVMF_VARS_4M.fd"
+DISKS = {"nvme": "nvme,serial=swingbot,drive=disk", "virtio": "virtio-blk-pci,drive=disk"}
+NICS = {"e1000e": "e1000e,netdev=lan", "virtio": "virtio-net-pci,netdev=lan"}
+# Options of the kernel without which a machine does not come up.
+EFI_NEEDED = ("EFI", "EFI_STUB")
 # Untrusted patches run as root in the guest: QEMU must not start processes or gain privileges.
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
@@ -51,7 +58,7 @@ def qemu_argv(testbox: Testbox, files: Files, delay_us: int, cmdline: str = "") 
         *("-machine", "q35"),
         *_clock(testbox.driver),
         *("-cpu", testbox.driver.cpu),
-        *("-smp", str(testbox.nr_cpu)),
+        *_processors(testbox),
         *("-m", f"{testbox.memory_mb}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-sandbox", SANDBOX),
@@ -63,6 +70,7 @@ def qemu_argv(testbox: Testbox, files: Files, delay_us: int, cmdline: str = "") 
         ),
         *("-chardev", f"file,id=results,path={escaped(files.results)}"),
         *("-device", RESULTS_DEVICE, "-device", f"virtserialport,chardev=results,name={PORT}"),
+        *_hardware(testbox.driver),
         *("-kernel", str(files.image), "-initrd", str(files.initrd)),
         *("-append", kernel_cmdline(testbox, delay_us, cmdline)),
     ]
@@ -84,6 +92,42 @@ def _clock(driver: QemuDriver) -> list[str]:
             "base=2026-01-01T00:00:00,clock=vm",
         ]
     return ["-accel", {"tcg": "tcg,thread=multi", "kvm": "kvm"}[driver.accel]]
+
+
+def _processors(testbox: Testbox) -> list[str]:
+    """Return processors and, if there are several nodes, which of them and how much memory each
+    has.
+    """
+    nodes = testbox.nr_node or 1
+    if nodes == 1:
+        return ["-smp", str(testbox.nr_cpu)]
+    cores = testbox.nr_cpu // nodes
+    argv = ["-smp", f"{testbox.nr_cpu},sockets={nodes},cores={cores},threads=1"]
+    for node in range(nodes):
+        argv += [
+            *("-object", f"memory-backend-ram,id=node{node},size={testbox.memory_mb // nodes}M"),
+            "-numa",
+            f"node,nodeid={node},cpus={node * cores}-{(node + 1) * cores - 1},memdev=node{node}",
+        ]
+    return argv
+
+
+def _hardware(driver: QemuDriver) -> list[str]:
+    """Return firmware, disk and network card. None of them leaves a file on the host."""
+    argv: list[str] = []
+    if driver.firmware == "uefi":
+        flash = "if=pflash,format=raw"
+        argv += [
+            *("-drive", f"{flash},unit=0,readonly=on,file={OVMF_CODE}"),
+            *("-drive", f"{flash},unit=1,snapshot=on,file={OVMF_VARS}"),
+        ]
+    if driver.disk != "none":
+        # QEMU keeps what is written in a deleted file of TMPDIR
+        empty = f"driver=null-co,read-zeroes=on,size={driver.disk_mb}M"
+        argv += ["-drive", f"if=none,id=disk,snapshot=on,{empty}", "-device", DISKS[driver.disk]]
+    if driver.nic != "none":
+        argv += ["-netdev", "hubport,hubid=0,id=lan", "-device", NICS[driver.nic]]
+    return argv
 
 
 def escaped(path: Path) -> str:

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
+from swingbot_worker import InfraError, OrderError
 from swingbot_worker.answers import Answers
 from swingbot_worker.rootfs import with_job
 from swingbot_worker.testbox import host, payload
 from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
+from swingbot_worker.testbox.kernel import Kernel
 from swingbot_worker.testbox.qemu import argv, kvm
 from swingbot_worker.testbox.qemu.machine import Machine, check_disk
 
@@ -35,6 +37,7 @@ class Qemu:
 
     def boot(self, request: Request) -> Boot:
         check_disk(request.out, request.cache)
+        self._check_firmware(request.kernel)
         rootfs, version = request.payload.system, _version(request.cache)
         delay = self.testbox.perturbation(request.k, request.purpose)
         repeatable = self._argv(request, _NAMES, delay)
@@ -70,7 +73,21 @@ class Qemu:
         return Boot(verdict=verdict, facts=facts)
 
     def check(self) -> list[TuningFinding]:
-        return [host.has_program(argv.PROGRAM)]
+        program = host.has_program(argv.PROGRAM)
+        return [program, _firmware()] if self.how.firmware == "uefi" else [program]
+
+    def _check_firmware(self, kernel: Kernel) -> None:
+        """Raise OrderError if `kernel` cannot start from UEFI, InfraError if OVMF is missing."""
+        if self.how.firmware != "uefi":
+            return
+        if not (finding := _firmware()).ok:
+            raise InfraError(f"{finding.found}; {finding.do}.")
+        if missing := kernel.lacks(argv.EFI_NEEDED):
+            lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
+            raise OrderError(
+                f"Testbox {self.testbox.name} starts from UEFI, and the kernel lacks {lines}; "
+                "build it with a configuration for hardware, such as server-x86_64."
+            )
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
         arguments = argv.qemu_argv(self.testbox, files, delay, request.cmdline)
@@ -84,6 +101,16 @@ _NAMES = argv.Files(
     console=Path("console.log"),
     results=Path("results.tar"),
 )
+
+
+def _firmware() -> TuningFinding:
+    there = argv.OVMF_CODE.is_file() and argv.OVMF_VARS.is_file()
+    return TuningFinding(
+        what="UEFI firmware",
+        ok=there,
+        found=str(argv.OVMF_CODE) if there else f"{argv.OVMF_CODE} does not exist",
+        do="" if there else "install the Debian package ovmf on the worker's host",
+    )
 
 
 def _scratch(cache: Path) -> Path:
