@@ -29,6 +29,7 @@ from swingbot.core.mail.posting import posted_as
 from swingbot.core.mail.recipients import BadMaintainers, read_maintainers
 from swingbot.core.mail.trailers import people_in_trailers
 from swingbot.core.model import cursor
+from swingbot.core.patchset.bundle import read_bundle
 from swingbot.core.patchset.model import SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.raw import boot_record
@@ -60,6 +61,7 @@ ROUTES: Final = {
     "POST /login": "JSON",
     "POST /logout": "JSON",
     "POST /incident/{id}": "JSON",
+    "POST /commits/known": "JSON",
     "POST /compare": "patches",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
@@ -77,19 +79,24 @@ CHILDREN: Final = {
     "reader_child": OWN,
 }
 # Methods of the mirror; those with a row return what the author of a commit wrote.
-GIT: Final = dict.fromkeys(
-    (
-        *("admit", "apply_series", "call", "check_source", "fetch_branch", "find_patch"),
-        *("first_parents", "is_ancestor", "is_kernel", "keep", "merge_base", "patch_ids"),
-        *("places", "quarantine", "remote_tip", "resolve", "resolve_remote", "without"),
-    ),
-    OWN,
-) | dict.fromkeys(
-    (
-        *("changed_paths", "facts", "message", "messages_from", "patches"),
-        *("paths_along", "paths_between"),
-    ),
-    "commits",
+GIT: Final = (
+    dict.fromkeys(
+        (
+            *("admit", "apply_series", "call", "check_source", "fetch_branch", "find_patch"),
+            *("first_parents", "is_ancestor", "is_kernel", "keep", "merge_base", "patch_ids"),
+            *("places", "quarantine", "remote_tip", "resolve", "resolve_remote", "without"),
+            *("is_sent_by", "known", "outside"),
+        ),
+        OWN,
+    )
+    | dict.fromkeys(
+        (
+            *("changed_paths", "facts", "message", "messages_from", "patches"),
+            *("paths_along", "paths_between"),
+        ),
+        "commits",
+    )
+    | {"unbundle": "bundles"}
 )
 # Modules of the service and of what it shares with workers that parse more than expressions do.
 MODULES: Final = {
@@ -117,6 +124,7 @@ MODULES: Final = {
     "swingbot.core.mail.addresses": "commits",
     "swingbot.core.mail.encoding": OWN,
     "swingbot.core.model.cursor": "addresses",
+    "swingbot.core.patchset.bundle": "bundles",
     "swingbot.core.patchset.mime": "mails",
     "swingbot.core.patchset.patch_mail": "patches",
     "swingbot.core.raw.boot_record": "records of boots",
@@ -308,6 +316,9 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "a mail for a page": _mail("mail", 'x\nContent-Type: a/b;x="'),
     "JSON of backslashes": _json('["', "\\\\", b'"]'),
     "JSON of lists": _json("[", "[[],"),
+    "the head of a bundle": lambda size: (
+        lambda: read_bundle(_repeated("# v2 git bundle\n", f"-{'1' * 40} x\n", size))
+    ),
     "a form": _form,
     "a cursor": lambda size: lambda: cursor.decode("A" * size, (str,)),
     "a line of a message": _message("Link: https://lkml.kernel.org/r/" + "a" * 20),

@@ -2,7 +2,7 @@
 
 Trees are fetched into `refs/trees/<name>/tip`. Measured commits are kept under
 `refs/swingbot/keep/<commit>`, so that rebasing a branch never removes a kernel that a report refers
-to.
+to; commits that a person sent under `refs/swingbot/people/<person>/<commit>`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import git_limits, limits, process
+from swingbot.adapters.git_bundle import Unbundled, outside, unbundle
 from swingbot.adapters.git_series import apply_series, check_touched
 from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.quarantine import Quarantine, quarantine
@@ -26,6 +27,7 @@ from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.limits import PATCH_SUBJECT_CHARACTERS
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
+from swingbot.core.patchset.bundle import Bundle
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
@@ -83,6 +85,10 @@ _FETCH_LOCK: Final = "swingbot-fetch.lock"
 # Requests under way share it; who removes objects has it alone.
 _OBJECTS_LOCK: Final = "swingbot-objects.lock"
 _FORGOTTEN: Final = "swingbot-forgotten"  # has a file for each commit
+_SENT: Final = "swingbot-sent"  # has a file for each commit that a person sent and no tree has
+_PEOPLE: Final = "refs/swingbot/people"
+# What everybody may build on.
+_TREES: Final = ("--glob=refs/trees/*/tip", "--glob=refs/trees/*/base")
 
 
 class TooMuchWork(GitError):
@@ -129,6 +135,7 @@ class Mirror:
             f"+refs/heads/{branch}:refs/trees/{tree}/tip",
             what=f"branch {branch!r} of {url}",
         )
+        self._unmark(f"refs/trees/{tree}/tip")
         return self._git("rev-parse", f"refs/trees/{tree}/tip").strip()
 
     def resolve_remote(self, tree: str, url: str, ref: str) -> str:
@@ -219,7 +226,7 @@ class Mirror:
             parents=tuple(fields[2].split()),
             subject=fields[3][:PATCH_SUBJECT_CHARACTERS],
             author=fields[4][:PATCH_SUBJECT_CHARACTERS],
-            made_here=by_swingbot,
+            made_here=by_swingbot or self._was_sent(fields[0]),
         )
 
     def is_kernel(self, commit: str) -> bool:
@@ -231,6 +238,30 @@ class Mirror:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return self._run("merge-base", "--is-ancestor", old, new).rc == 0
+
+    def outside(self, commits: Collection[str], ends: Sequence[str]) -> set[str]:
+        """Return those of `commits` that are not here, or not an ancestor of one of `ends`."""
+        return outside(self._bounded, commits, ends)
+
+    def known(self, commits: Collection[str], person: str) -> set[str]:
+        """Return those of `commits` that are in a tree, or that `person` sent.
+
+        `person` is a `Person.ref_name`.
+        """
+        return set(commits) - outside(self._bounded, commits, self._seen(person))
+
+    def is_sent_by(self, person: str, commit: str) -> bool:
+        """Return whether `commit` was sent by the person, or is an ancestor of one that was."""
+        return not outside(self._bounded, [commit], [f"--glob={_PEOPLE}/{person}/*"])
+
+    def sent(self) -> set[str]:
+        """Return the commits that are kept because people sent them."""
+        if not self.path.exists():
+            return set()
+        return {
+            name.rpartition("/")[2]
+            for name in self._git("for-each-ref", "--format=%(refname)", _PEOPLE).split()
+        }
 
     def merge_base(self, one: str, other: str) -> str | None:
         done = self._run("merge-base", one, other)
@@ -456,6 +487,28 @@ class Mirror:
         """Protect `commit` from garbage collection, whatever its branch does later."""
         self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
 
+    def _seen(self, person: str) -> list[str]:
+        return [*_TREES, f"--glob={_PEOPLE}/{person}/*"]
+
+    def _keep_sent(self, commit: str, person: str) -> None:
+        self._git("update-ref", f"{_PEOPLE}/{person}/{commit}", commit)
+
+    def _was_sent(self, commit: str) -> bool:
+        return (self.path / _SENT / commit).exists()
+
+    def _mark(self, commits: Collection[str]) -> None:
+        """Note that a person sent these commits, so that they are never trusted as a tree's are."""
+        if commits:
+            (self.path / _SENT).mkdir(exist_ok=True)
+        for commit in commits:
+            (self.path / _SENT / commit).touch()
+
+    def _unmark(self, tip: str) -> None:
+        """Forget that a person sent commits that the branch of a tree has now."""
+        marked = [file.name for file in (self.path / _SENT).glob("*")]
+        for commit in set(marked) - (outside(self._bounded, marked, [tip]) if marked else set()):
+            (self.path / _SENT / commit).unlink(missing_ok=True)
+
     def forget(self, commit: str) -> None:
         """Note that `commit` is to be removed, by `remove_forgotten`."""
         (self.path / _FORGOTTEN).mkdir(exist_ok=True)
@@ -490,6 +543,7 @@ class Mirror:
         only = self._git("rev-list", *words, commit, "--not", "--all").split()
         removed = 0
         for sha in reversed(only):  # after what leads to it, so that it is found again
+            (self.path / _SENT / sha).unlink(missing_ok=True)
             file = self.path / "objects" / sha[:2] / sha[2:]
             if file.exists():
                 file.unlink()
@@ -696,6 +750,17 @@ class Mirror:
             raise kind(f"{about}: {exceeded}")
         raise GitError(f"{about}: {_why(done)}")
 
+    def _bounded(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+        within: ProcessLimits = git_limits.PATCHING,
+    ) -> process.Completed:
+        """Run git for a question of a person."""
+        most = limits.PLACES_SECONDS
+        return self._run(*arguments, env=env, stdin=stdin, timeout=most, within=within)
+
     def _run(
         self,
         *arguments: str,
@@ -751,12 +816,43 @@ class QuarantinedMirror(Mirror):
         super().__init__(mirror.path, mirror._listed, mirror._fetch_bytes)
         self._mirror, self._aside = mirror, aside
         self._kept: list[str] = []
+        self._person, self._unbundled = "", Unbundled()
 
     def admit(self) -> None:
         """Let what was created and kept join the mirror; safe to repeat."""
+        self._mirror._mark(self._unbundled.created)
         self._aside.admit()
+        for commit in self._unbundled.tips:
+            self._mirror._keep_sent(commit, self._person)
         for commit in self._kept:
-            self._mirror.keep(commit)
+            if commit in self._unbundled.commits:
+                self._mirror._keep_sent(commit, self._person)
+            else:
+                self._mirror.keep(commit)
+
+    def unbundle(self, bundle: Bundle, person: str) -> None:
+        """Read the commits that a person sent. Raises GitError."""
+        end = time.monotonic() + limits.SERIES_SECONDS
+
+        def run(
+            *arguments: str,
+            env: dict[str, str] | None = None,
+            stdin: bytes = b"",
+            within: ProcessLimits = git_limits.PATCHING,
+        ) -> process.Completed:
+            left = max(0.1, end - time.monotonic())
+            return self._run(*arguments, env=env, stdin=stdin, timeout=left, within=within)
+
+        self._unbundled = unbundle(run, bundle, self._seen(person), self._aside.path)
+        self._person = person
+
+    def is_sent_by(self, person: str, commit: str) -> bool:
+        tips = self._unbundled.tips if person == self._person else ()
+        own = [*tips, f"--glob={_PEOPLE}/{person}/*"]
+        return not outside(self._bounded, [commit], own)
+
+    def _was_sent(self, commit: str) -> bool:
+        return commit in self._unbundled.created or super()._was_sent(commit)
 
     def keep(self, commit: str) -> None:
         self._kept.append(commit)

@@ -16,5 +16,10 @@ WRITING_A_PATCH: Final = ProcessLimits(
     file_bytes=limits.PATCH_BYTES,
     seconds=limits.PATCH_SECONDS,
 )
+UNBUNDLING: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES,
+    file_bytes=limits.PATCHED_FILE_BYTES,
+    seconds=limits.UNBUNDLING_SECONDS,
+)
 # A pack, or the log of a daemon, may be one file.
 WHOLE_HISTORY: Final = ProcessLimits(memory_bytes=limits.FETCHING_BYTES, file_bytes=1 << 40)

@@ -149,7 +149,7 @@ def _tree_of(
     if written.rc != 0:
         raise GitError(f"{name} does not apply on {parent[:12]}: {_last_line(written)}")
     tree = written.out.strip()
-    problem = _problem(run, parent, tree)
+    problem = problem_of(run, parent, tree)
     if problem:
         raise GitError(f"{name} is refused: {problem}")
     return tree
@@ -185,12 +185,16 @@ def _git_date(date: datetime | None) -> str:
     return _EPOCH if date is None else f"@{int(date.timestamp())} {date:%z}"[:30]
 
 
-def _problem(run: GitRunner, parent: str, tree: str) -> str:
-    """Return why files that differ between `parent` and `tree` are refused; empty if they are
-    accepted.
+def problem_of(run: GitRunner, parent: str, tree: str) -> str:
+    """Return why files that differ between the commits or trees `parent` and `tree` are refused;
+    empty if they are accepted.
     """
     present = [entry for entry in _entries(run, parent, tree) if entry.mode != "000000"]
     for entry in present:
+        if len(os.fsencode(entry.path)) > limits.CHANGED_PATH_BYTES:
+            return f"{cut(entry.path, 120)} has more than {limits.CHANGED_PATH_BYTES} bytes"
+        if entry.path.count("/") >= limits.CHANGED_PATH_PARTS:
+            return f"{cut(entry.path, 120)} is more than {limits.CHANGED_PATH_PARTS} levels deep"
         if entry.mode not in _MODES:
             return f"{cut(entry.path, 120)} would be a submodule"
     sizes = _sizes(run, [entry.blob for entry in present])

@@ -21,6 +21,9 @@ PATCHED_FILE_BYTES: Final = 32 << 20
 # lines, and the memory of git holds all files of a patch.
 TOUCHED_BYTES: Final = 512 << 20
 SERIES_TOUCHED_BYTES: Final = 1 << 30
+# Bytes and parts of a changed path; Linux has 110 and 12.
+CHANGED_PATH_BYTES: Final = 1000
+CHANGED_PATH_PARTS: Final = 50
 # Bytes of a fetch; a whole kernel history has 5 GiB.
 FETCH_BYTES: Final = 20 << 30
 # Bytes of the samples of a boot; 100 runs of 100 metrics have less than 1 MiB.
@@ -37,6 +40,8 @@ GIT_FILE_BYTES: Final = 256 << 20
 # Processor seconds of git that writes a patch, and seconds with a series.
 PATCH_SECONDS: Final = 30.0
 SERIES_SECONDS: Final = 300.0
+# Processor seconds of git that reads a bundle.
+UNBUNDLING_SECONDS: Final = 10.0
 # Bytes of memory of the reader of results; those of the largest jobs need a tenth of it.
 RESULT_READER_BYTES: Final = 768 << 20
 # Seconds of the reader of results.

@@ -38,6 +38,7 @@ from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
 from swingbot.service.table.cancel import cancel_table
+from swingbot.service.table.known_commits import known_commits as known
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
@@ -50,7 +51,7 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
-from swingbot.web.pages import boot_order, cancel, reproduction, tables
+from swingbot.web.pages import boot_order, cancel, known_commits, reproduction, tables
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -71,6 +72,7 @@ METRICS_CONNECTIONS: Final = 2
 PLANNING_THREADS: Final = 4
 KIT_THREADS: Final = 2
 CANCEL_THREADS: Final = 1
+KNOWN_THREADS: Final = 2
 SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
@@ -158,6 +160,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             forms,
             lambda id, person: cancel_table(lab().transaction, id, person),
             fair(CANCEL_THREADS),
+        ),
+        *known_commits.routes(
+            forms,
+            lambda *asked: known(lab().transaction, lab().tools.git, *asked),
+            fair(KNOWN_THREADS),
         ),
         *reproduction.routes(kits, fair(KIT_THREADS)),
         *ModerationPages(

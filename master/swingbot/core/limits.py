@@ -23,6 +23,12 @@ MAIL_HEADER_LINES: Final = 2000
 MAIL_HEADER_BYTES: Final = 4 << 10
 # Bytes of all headers of a file.
 MAILS_HEADER_BYTES: Final = 4 << 20
+# Bytes of the head, objects and commits of a bundle.
+BUNDLE_HEAD_BYTES: Final = 64 << 10
+BUNDLE_OBJECTS: Final = 20_000
+BUNDLE_COMMITS: Final = 200
+# Commits in a question which are known.
+ASKED_COMMITS: Final = 500
 # Parts of a mail.
 MAIL_PARTS: Final = 200
 # Levels to which parts of a mail nest.

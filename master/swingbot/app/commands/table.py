@@ -45,6 +45,8 @@ _HELP: Final = """
     Rows are the commits given, or those of A..B; then, in the order given, --head, named --variant
     rows and the patches of --series. Compilers, fragments, layouts, command lines and sysctls
     multiply the rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree.
+    Logged in elsewhere, commits of the checkout in this directory are sent along; without any
+    kernel, those since HEAD left the tree's branch are meant.
     The command prints the plan and its cost first; on a terminal it asks for confirmation before it
     queues anything.
 """
@@ -96,6 +98,11 @@ def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.C
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Read the request from a YAML file; options add to it.",
     )
+    @click.option(
+        "--dirty",
+        is_flag=True,
+        help="Send uncommitted changes of this checkout as a commit of their own.",
+    )
     @_queueing
     @with_session
     def verb(session: CommandContext, /, **given: Any) -> None:
@@ -119,6 +126,7 @@ compare = _verb(
       swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
       swingbot compare v6.1..zone-lock --against above
       swingbot compare v6.1 v2 v3 --against first,v2
+      swingbot compare                            # logged in elsewhere, in a checkout of the tree
     """,
 )
 experiment = _verb(
@@ -146,11 +154,18 @@ def _ask(
         return _go_on(plan, lines, given)
 
     if session.login is not None:
+        from swingbot.app.remote.checkout import Checkout
         from swingbot.app.remote.http_tables import HttpTables, with_sources
 
         request = request_of(options, given["refs"], kind, read=with_sources)
-        asked = HttpTables(session.login).ask(request, options.texts("job"), go_on)
+        tables = HttpTables(session.login, Checkout.around(Path.cwd()), _note)
+        asked = tables.ask(request, options.texts("job"), go_on, dirty=given["dirty"])
     else:
+        if given["dirty"]:
+            raise RequestError(
+                "--dirty sends the changes of a checkout to a service elsewhere; on its own host"
+                " commit them to the tree's repository"
+            )
         require_service()
         from swingbot.app.database_tables import ask
 
@@ -159,6 +174,10 @@ def _ask(
         asked = ask(session.lab, request, go_on)
     if asked is not None:
         _answer(session, asked.id, asked.plan, given)
+
+
+def _note(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _go_on(document: dict[str, Any], lines: list[str], given: dict[str, Any]) -> bool:

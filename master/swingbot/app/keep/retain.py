@@ -81,7 +81,11 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
         if really:
             write_json(_stamp(settings), {"at": now.isoformat(timespec="seconds"), "freed": freed})
             with suppress(GitError):  # requests are under way: tomorrow
-                Mirror(settings.mirror).remove_forgotten(partial(needed, engine))
+                mirror = Mirror(settings.mirror)
+                for commit in mirror.sent():
+                    if not needed(engine, commit):
+                        mirror.forget(commit)
+                mirror.remove_forgotten(partial(needed, engine))
         names = _expire_names(engine, days["kernels"], now, really=really)
     return Retained(totals=totals(verdicts, days), names=names, pruned_before=pruned, freed=freed)
 

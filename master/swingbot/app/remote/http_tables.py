@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from swingbot.app.asked_table import AskedTable, GoOn
+from swingbot.app.remote.checkout import Checkout
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.core.patchset.read import read_series
-from swingbot.core.table.request_document import SentRow, SentTable, sent_axes, sent_sources
+from swingbot.core.table.request_document import (
+    AskedCommits,
+    SentRow,
+    SentTable,
+    sent_axes,
+    sent_sources,
+)
+from swingbot.core.text.numbers import count
 from swingbot.service.ports import RequestError
 from swingbot.service.table.kernels import NamedKernel
 from swingbot.service.table.request import TableRequest
+from swingbot_jobs import codec
 
 _DOORS: Final = {"asked": "/compare", "experiment": "/experiment"}
 
@@ -40,15 +50,28 @@ def with_sources(sources: Sequence[PatchSource], *, stack: bool = False) -> Sour
 
 
 class HttpTables:
-    """Each method raises RequestError, NotFound, ServiceError."""
+    """Each method raises RequestError, NotFound, ServiceError.
 
-    def __init__(self, login: Login) -> None:
+    `checkout` is that of the person, if there is one here; `say` tells what is sent of it.
+    """
+
+    def __init__(
+        self,
+        login: Login,
+        checkout: Checkout | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self._url, self._service = login.url, Connection(login)
+        self._checkout, self._say = checkout, say
 
-    def ask(self, request: TableRequest, jobs: Sequence[str], go_on: GoOn) -> AskedTable | None:
+    def ask(
+        self, request: TableRequest, jobs: Sequence[str], go_on: GoOn, *, dirty: bool = False
+    ) -> AskedTable | None:
         """Plan a table, and queue it if `go_on` says so; else return None.
 
-        The patches of the request were read by `with_sources`; `jobs` names shipped jobs.
+        The patches of the request were read by `with_sources`; `jobs` names shipped jobs. Without
+        kernels, those of the checkout since it left the tree's branch are meant. `dirty`: its
+        uncommitted changes are a commit of their own.
         """
         if request.vouched:
             raise RequestError(
@@ -56,7 +79,9 @@ class HttpTables:
                 " patches"
             )
         path = _DOORS[request.kind]
-        document = _document(request, request.tree or self._only_tree(), jobs)
+        tree = request.tree or self._only_tree()
+        request = self._since_branch(request, tree)
+        document = _document(request, tree, jobs) | self._commits(request, dirty=dirty)
         planned = self._service.post(path, document | {"dry_run": True})
         if planned["refused"]:
             raise RequestError(planned["refused"])
@@ -64,6 +89,37 @@ class HttpTables:
             return None
         queued = self._service.post(path, document)
         return AskedTable(id=queued["id"], plan=queued["plan"])
+
+    def _since_branch(self, request: TableRequest, tree: str) -> TableRequest:
+        """Return the request; one without kernels with those of the checkout."""
+        kernels = request.kernels
+        if kernels.range or kernels.base or kernels.rows or self._checkout is None:
+            return request
+        base = self._checkout.left_branch_at(lambda commits: self._known(commits, tree=tree))
+        self._say(f"range: {base[:12]}..HEAD, since HEAD left the branch of tree {tree}")
+        return replace(request, kernels=replace(kernels, range=(base, "HEAD")))
+
+    def _commits(self, request: TableRequest, *, dirty: bool) -> dict[str, Any]:
+        """Return the keys of a request about the commits of the checkout."""
+        if self._checkout is None:
+            if dirty:
+                raise RequestError("--dirty: this is not a git checkout")
+            return {}
+        to_send = self._checkout.to_send(request.kernels, self._known, dirty=dirty)
+        if not to_send.sent.names:
+            return {}
+        if file := to_send.file:
+            self._say(
+                f"sends {count(to_send.count, 'commit')} of {self._checkout.path} that"
+                f" {self._url} lacks ({len(file) / 1024:.1f} KiB)"
+            )
+        table = SentTable(commits=to_send.sent.names, bundle=base64.b64encode(file).decode("ascii"))
+        return table.to_json()
+
+    def _known(self, commits: Sequence[str], tree: str | None = None) -> list[str]:
+        asked = AskedCommits(commits=tuple(commits), tree=tree)
+        answer = self._service.post("/commits/known", dict(codec.plain(asked)))
+        return [str(commit) for commit in answer["known"]]
 
     def cancel(self, id_: str) -> str:
         """Cancel a table, and return its status before."""

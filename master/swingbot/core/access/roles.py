@@ -6,6 +6,8 @@ the operator.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -37,6 +39,12 @@ class Person:
     who: str
     role: Role
     token: int  # its number
+
+    @property
+    def ref_name(self) -> str:
+        """Their name as a part of git refs: readable, and theirs alone."""
+        readable = re.sub(r"[^a-z0-9]+", "-", self.who.lower())[:40].strip("-")
+        return f"{readable}-{hashlib.sha256(self.who.encode()).hexdigest()[:12]}".lstrip("-")
 
 
 def may(role: Role, needs: Role) -> bool:

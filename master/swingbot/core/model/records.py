@@ -44,7 +44,7 @@ class CommitFacts:
     parents: tuple[str, ...]
     subject: str
     author: str
-    made_here: bool = False  # created by swingbot from a patch or a revert
+    made_here: bool = False  # by swingbot from a patch or a revert, or sent by a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from swingbot.core.limits import ROW_NAME_CHARACTERS, TABLE_ROWS
+from swingbot.core.limits import ASKED_COMMITS, ROW_NAME_CHARACTERS, TABLE_ROWS
+from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
 from swingbot_jobs.codec import Sparse, one_of
 
+_COMMIT: Final = re.compile("[0-9a-f]{40}")
 AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
 
 
@@ -47,6 +50,28 @@ def _are_labels(values: Mapping[str, str]) -> str | None:
     return next((f"a label {why}" for why in wrong), None) or (
         "a label is empty" if "" in values else None
     )
+
+
+def _are_commits(values: Mapping[str, str]) -> str | None:
+    if not all(map(_COMMIT.fullmatch, values.values())):
+        return "has a value that is not a full commit id of 40 hexadecimal digits"
+    return _few(values) or _are_labels(values)
+
+
+def _are_asked(commits: Collection[str]) -> str | None:
+    if len(commits) > ASKED_COMMITS:
+        return f"has {len(commits)} entries; at most {ASKED_COMMITS} are allowed"
+    if not all(map(_COMMIT.fullmatch, commits)):
+        return "has an entry that is not a full commit id of 40 hexadecimal digits"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCommits:
+    """A question which of these commits the service has: for `tree`, in its branch."""
+
+    commits: Annotated[tuple[str, ...], _are_asked]
+    tree: Sparse[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +121,19 @@ class SentAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTable:
-    """`rows` follow those of `range`, `base` and `head`; `set` overrides keys of the jobs."""
+    """`rows` follow those of `range`, `base` and `head`; `set` overrides keys of the jobs.
+
+    `commits` are those that the request names as a checkout has them, by their names; `bundle` has
+    those that the service lacks.
+    """
 
     rows: Annotated[Sparse[tuple[SentRow, ...]], _few] = ()
     paths: Annotated[Sparse[tuple[str, ...]], _few] = ()
     axes: Sparse[tuple[SentAxis, ...]] = ()
     exclude: Annotated[Sparse[tuple[Mapping[str, str], ...]], _few] = ()
     set: Sparse[Mapping[str, str]] = field(default_factory=dict)
+    commits: Annotated[Sparse[Mapping[str, str]], _are_commits] = field(default_factory=dict)
+    bundle: Annotated[Sparse[str], _is_base64] = ""
 
     def __post_init__(self) -> None:
         for name, times in Counter(axis.name for axis in self.axes).items():
@@ -116,11 +147,17 @@ class SentTable:
     def layout_axes(self) -> list[Axis]:
         return [Axis(name=a.name, values=tuple(a.values.items())) for a in self.axes if a.values]
 
+    def sent_commits(self) -> SentCommits:
+        """Raises BadBundle."""
+        data = base64.b64decode(self.bundle)
+        return SentCommits(names=self.commits, bundle=read_bundle(data) if data else None)
+
     @property
     def patch_bytes(self) -> int:
-        """Size of all files."""
+        """Size of all files, and of the bundle."""
         sources = (source for row in self.rows for source in row.patches)
-        return sum(3 * len(file.data) // 4 for source in sources for file in source.files)
+        files = (file.data for source in sources for file in source.files)
+        return sum(3 * len(data) // 4 for data in (*files, self.bundle))
 
 
 def sent_sources(sources: Iterable[PatchSource]) -> tuple[SentSource, ...]:

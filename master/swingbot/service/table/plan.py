@@ -41,7 +41,7 @@ from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import asked_before
 from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
-from swingbot.service.table.policy import restricted
+from swingbot.service.table.policy import off_branch, restricted, unbundle
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
 from swingbot.service.watch.trees import check_min_effect, tree_of
@@ -151,6 +151,7 @@ def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
     What that leaves in the mirror is gone afterwards unless it is queued. Raises RequestError.
     """
     with lab.tools.git.quarantine() as git:
+        unbundle(git, request)
         request = restricted(lab.transaction, git, request)
         rows = _rows_of(lab.transaction, git, request)
         yield PreparedTable(
@@ -260,8 +261,11 @@ def _laid_out(
     request: TableRequest,
     rows: _PlannedRows,
 ) -> tuple[NewComparison, list[Variant]]:
-    levels = {
-        name: trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
+    foreign = off_branch(git, rows.tree, request, rows.kernels.values())
+    levels: dict[str, Trust] = {
+        name: "untrusted"
+        if kernel.facts.commit in foreign
+        else trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
         for name, kernel in rows.kernels.items()
     }
     trust = least(list(levels.values()))

@@ -10,6 +10,7 @@ from swingbot.core.access.roles import Person
 from swingbot.core.limits import TABLE_ROWS
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.statuses import Reference
+from swingbot.core.patchset.bundle import SentCommits
 from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
 from swingbot.service.table.kernels import KernelRequest
 
@@ -34,4 +35,6 @@ class TableRequest:
     vouched: bool = False
     most_rows: int = TABLE_ROWS
     asked_by: Person | None = None  # over the web; None: an operator
+    sent: SentCommits = field(default_factory=SentCommits)  # with a request over the web
+    off_branch: bool = False  # over the web: it names commits that the tree's branch lacks
     kind: Literal["asked", "experiment"] = "asked"  # decides the letter of its id

@@ -117,6 +117,10 @@ class Forms:
             )
         return person
 
+    async def still(self, request: Request) -> None:
+        """Check the token again after a long body. Raises HTTPException 401."""
+        await self._sessions.person(request)
+
     async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
         """Return the submitted form.
 

@@ -164,6 +164,7 @@ def _fitting(files: Mapping[str, bytes], most: int, others: int = 0) -> dict[str
     if size > most:
         raise HTTPException(
             413,
-            f"The patches have {size >> 10} KiB; the limit is {most >> 10} KiB (web.patch_kib).",
+            f"Patches and commits have {size >> 10} KiB; the limit is {most >> 10} KiB"
+            " (web.patch_kib).",
         )
     return {name: content for name, content in files.items() if content}

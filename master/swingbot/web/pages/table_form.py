@@ -22,6 +22,7 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.bundle import BadBundle, SentCommits
 from swingbot.core.patchset.model import PatchSeries, PatchSource, SeriesError
 from swingbot.core.patchset.read import one_file
 from swingbot.core.report.table.columns import COLUMNS
@@ -151,6 +152,7 @@ class TableForm:
         async def ask(request: Request) -> Response:
             person = await self._forms.person(request, Role.SUBMITTER)
             kind, body = request.headers.get("content-type", ""), await request.body()
+            await self._forms.still(request)
             if kind.startswith("application/json"):
                 if bearer_of(request) is None:
                     raise HTTPException(
@@ -245,7 +247,14 @@ class TableForm:
             min_effect_pct=sent.percent("min_effect"),
             looks=sent.number("looks", 1, LOOKS),
             kind=form.door.kind,
+            sent=self._commits(sent),
         )
+
+    def _commits(self, sent: Submitted) -> SentCommits:
+        try:
+            return sent.table.sent_commits()
+        except BadBundle as error:
+            raise RequestError(f"the bundle is refused: {error}", key="range") from None
 
     def _kernels(self, sent: Submitted) -> KernelRequest:
         range_, base = sent.text("range"), sent.text("base") or None
