@@ -188,7 +188,7 @@ SCREEN_BOOTS: Final = 12
 
 # P of a step in a stretch without one. Larger: more than 1 false step in 1000 points; smaller:
 # steps of 1.5 spreads are missed.
-STEP_P: Final = 0.03
+STEP_P: Final = 0.02
 # P that the ranks of the points of a step must also reach. Larger: steps in heavy tails and where
 # many reach a bound; smaller: steps of 1.5 spreads are missed.
 STEP_RANK_P: Final = 0.1

@@ -187,7 +187,7 @@ def stats_compare(
     type=float,
     default=0.0,
     show_default=True,
-    help="Omit steps smaller than this, in percent.",
+    help="Omit steps, ramps and creep smaller than this, in percent.",
 )
 @click.option("--no-picture", is_flag=True, help="Print only the findings.")
 @click.option(
@@ -224,7 +224,7 @@ def stats_history(
         raise RequestError(str(error)) from None
     values = [point.value for point in points]
     anchors = [point.anchor for point in points if point.anchor is not None]
-    findings = look(values, anchors or None)
+    findings = look(values, anchors or None, runs=[point.runs for point in points])
     shown = without_small(findings, min_effect)
     if svg is not None:
         title = "stdin" if path == "-" else Path(path).name

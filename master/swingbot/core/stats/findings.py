@@ -16,9 +16,11 @@ from typing import Literal
 import numpy as np
 from scipy.special import fdtrc, stdtr
 
+from swingbot.core.stats.excursion import LevelExcursion, excursions
 from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
 from swingbot.core.stats.louder import louder, step_between
+from swingbot.core.stats.path_change import PathChange, path_change
 from swingbot.core.stats.ramp import LevelRamp, ramp_at_end
 from swingbot.core.stats.rank_steps import kendall_p, rank_p
 from swingbot.core.stats.rounding import unrounded
@@ -45,11 +47,18 @@ from swingbot.core.thresholds import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSegment:
-    """The mean of points `first` to `last` (inclusive indices), in the unit of the values."""
+    """The mean of points `first` to `last` (inclusive indices), in the unit of the values, and by
+    how much a line through them rises from the first to the last, in a ramp or a creep."""
 
     first: int
     last: int
     mean: float
+    rise: float = 0.0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The level at the first and at the last point."""
+        return self.mean - self.rise / 2.0, self.mean + self.rise / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +141,19 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excursion:
+    """Points `first` to `last` that are off in a row before the level comes back: a change that was
+    reverted, or a disturbance; sizes as of a step."""
+
+    first: int
+    last: int
+    before: float
+    after: float  # the mean of these points
+    pct: float | None
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """A group of points: their mean, in the unit of the values, and their share of the points."""
 
@@ -168,17 +190,21 @@ class Findings:
     anchor: Findings | None = None  # of the anchor kernel measured with each point
     ramp: Ramp | None = None  # at the end
     wanders: bool = False  # nothing is found because the level walks
+    excursions: tuple[Excursion, ...] = ()
+    path: PathChange | None = None  # a path that runs take from a point on, or no more
 
 
 def look(
     values: Sequence[float],
     anchors: Sequence[float] | None = None,
     spreads: Sequence[TipSpread | None] = (),
+    runs: Sequence[Sequence[float]] = (),
 ) -> Findings:
     """Analyse values, oldest first.
 
     `anchors` are measurements of one fixed kernel, one for each value, `spreads` those between the
-    boots of each value. Raises ValueError without values.
+    boots of each value, `runs` the runs whose mean each value is, if it has several. Raises
+    ValueError without values.
     """
     if not values:
         raise ValueError("a history needs at least one value")
@@ -202,6 +228,7 @@ def look(
     creep = _creep(scaled, steps, noise, scale) if whole else None
     steps = steps if creep is None else []
     line = _line(creep, scale, len(values)) if creep is not None else None
+    noise = noise if line is None else noise_without_wild(scaled - line, [])
     candidate = candidate_step(scaled, steps) if whole and creep is None else None
     last = candidate.at if candidate is not None else None
     ramp = ramp_at_end(scaled, steps, last, line) if whole else None
@@ -213,12 +240,14 @@ def look(
     cuts = _cuts(edges, steps)
     anchor = look(anchors) if anchors is not None else None
     residuals = _about_levels(scaled, cuts, scale, creep)
+    wanders = not (cuts or creep or len(values) < FEWEST) and walks(scaled)
+    off = excursions(scaled, cuts, noise.sd) if creep is None else []
     return Findings(
         points=len(values),
-        levels=_levels(values, cuts),
+        levels=_levels(values, cuts, creep or (_ramp(ramp, scale) if ramp is not None else None)),
         changes=tuple(_change(step, scale, anchor) for step in steps),
         noise_pct=100.0 * (robust_sd(residuals) if creep is not None else noise.sd),
-        alike=noise.alike,
+        alike=noise.alike if len(values) >= FEWEST else 0.0,
         candidate=_change(candidate, scale, anchor) if candidate is not None else None,
         creep=creep,
         spread=_beside_zeros(loud or _spread(residuals, noise), values, cuts),
@@ -227,20 +256,28 @@ def look(
         mode_changes=_mode_changes(values, found) if found is not None else (),
         anchor=anchor,
         ramp=_ramp(ramp, scale) if ramp is not None else None,
-        wanders=not (cuts or creep or len(values) < FEWEST) and walks(scaled),
+        wanders=wanders,
+        excursions=tuple(_excursion(each, scale) for each in off),
+        path=path_change([scale.of_runs(each) for each in runs], logarithms=scale.unit is None)
+        if runs
+        else None,
     )
 
 
 def without_small(findings: Findings, pct: float) -> Findings:
-    """Leave out steps of less than `pct` percent; those from a level of 0 are never small."""
+    """Leave out steps, excursions, ramps and creep of less than `pct` percent; those from a level
+    of 0 are never small."""
 
-    def large(change: LevelChange | None) -> bool:
+    def large(change: LevelChange | Excursion | Creep | Ramp | None) -> bool:
         return change is not None and (change.pct is None or abs(change.pct) >= pct)
 
     return replace(
         findings,
         changes=tuple(change for change in findings.changes if large(change)),
         candidate=findings.candidate if large(findings.candidate) else None,
+        creep=findings.creep if large(findings.creep) else None,
+        ramp=findings.ramp if large(findings.ramp) else None,
+        excursions=tuple(each for each in findings.excursions if large(each)),
     )
 
 
@@ -307,6 +344,14 @@ class _Scale:
             return _Scale(array=np.log(array), unit=None)
         unit = float(np.abs(array).mean()) or 1.0
         return _Scale(array=array / unit, unit=unit)
+
+    def of_runs(self, runs: Sequence[float]) -> Array | None:
+        """Return the runs of a point on this scale; None if one is not positive on that of
+        logarithms."""
+        array = np.asarray(runs, dtype=float)
+        if self.unit is not None:
+            return array / self.unit
+        return np.log(array) if array.min() > 0 else None
 
     def value(self, level: float) -> float:
         return math.exp(level) if self.unit is None else self.unit * level
@@ -381,12 +426,21 @@ def _mode_changes(values: Sequence[float], found: ModesFound) -> tuple[ModeChang
     )
 
 
-def _levels(values: Sequence[float], cuts: Sequence[int]) -> tuple[LevelSegment, ...]:
+def _levels(
+    values: Sequence[float], cuts: Sequence[int], line: Creep | Ramp | None
+) -> tuple[LevelSegment, ...]:
+    """Return the levels between the cuts; the last one rises along `line`."""
     edges = [0, *cuts, len(values)]
-    return tuple(
+    levels = [
         LevelSegment(first=a, last=b - 1, mean=math.fsum(values[a:b]) / (b - a))
         for a, b in itertools.pairwise(edges)
-    )
+    ]
+    if line is not None:
+        last = levels[-1]
+        begin = line.at if isinstance(line, Ramp) else 0
+        share = (last.last - last.first) / max(last.last - begin, 1)
+        levels[-1] = replace(last, rise=share * (line.after - line.before))
+    return tuple(levels)
 
 
 def _change(step: LevelStep, scale: _Scale, anchor: Findings | None) -> LevelChange:
@@ -459,6 +513,17 @@ def _ramp(ramp: LevelRamp, scale: _Scale) -> Ramp:
         after=scale.value(ramp.before + ramp.effect),
         pct=scale.pct(ramp.before, ramp.effect),
         p=ramp.p,
+    )
+
+
+def _excursion(off: LevelExcursion, scale: _Scale) -> Excursion:
+    return Excursion(
+        first=off.first,
+        last=off.last,
+        before=scale.value(off.before),
+        after=scale.value(off.before + off.effect),
+        pct=scale.pct(off.before, off.effect),
+        p=off.p,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from swingbot.core.stats.findings import (
     Creep,
+    Excursion,
     Findings,
     FinishedSearch,
     LevelChange,
@@ -16,6 +17,7 @@ from swingbot.core.stats.findings import (
     Ramp,
 )
 from swingbot.core.stats.history_modes import FEWEST
+from swingbot.core.stats.path_change import PathChange
 from swingbot.core.stats.steps import MOST_ALIKE
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count, two_digits
@@ -26,11 +28,15 @@ _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
 def tell(findings: Findings, x: Labels) -> list[str]:
     """Describe findings for a person; `x` labels at least the points that the text mentions."""
+    if findings.points == 1:
+        return ["1 point: nothing to compare it with"]
     lines = [
         f"{count(findings.points, 'point')}, noise {two_digits(findings.noise_pct)} %"
         " about the level"
         + (f", autocorrelation {findings.alike:.2f}" if findings.alike >= 0.2 else "")
     ]
+    if findings.path is not None:
+        lines.append(_path(findings.path, x))
     lines += [_mode_change(change, x) for change in findings.mode_changes]
     for change in findings.changes:
         machine = "; the anchor moved too, so it is the machine" if change.machine else ""
@@ -43,6 +49,7 @@ def tell(findings: Findings, x: Labels) -> list[str]:
             if undecided
             else words
         )
+    lines += [_excursion(each, x) for each in findings.excursions]
     if findings.creep is not None:
         ends = " from first to last" if findings.creep.pct is not None else ""
         lines.append(f"creep: {step_size(findings.creep)}{ends}, {_chance(findings.creep.p)}")
@@ -68,7 +75,14 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
         if moved:
             lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
-    if not (findings.changes or findings.creep or findings.ramp or findings.mode_changes):
+    if not (
+        findings.changes
+        or findings.creep
+        or findings.ramp
+        or findings.mode_changes
+        or findings.path
+        or findings.excursions
+    ):
         alike = findings.alike >= MOST_ALIKE and findings.points >= FEWEST
         lines.append(
             "the level wanders: steps and creep cannot be told from it"
@@ -115,7 +129,7 @@ def _interval(low: float | None, high: float | None) -> str:
     return f", 95 % interval {percent(low)} .. {percent(high)} %"
 
 
-def _place(change: LevelChange | ModeChange | Ramp, x: Labels) -> str:
+def _place(change: LevelChange | ModeChange | Ramp | PathChange, x: Labels) -> str:
     place = x[change.at]
     return (
         place
@@ -124,11 +138,33 @@ def _place(change: LevelChange | ModeChange | Ramp, x: Labels) -> str:
     )
 
 
-def step_size(change: LevelChange | Creep | Ramp) -> str:
+def step_size(change: LevelChange | Creep | Ramp | Excursion) -> str:
     """Return `-10.00 %`, or `from 0 to 5` where a percentage has no meaning."""
     if change.pct is not None:
         return f"{percent(change.pct)} %"
     return f"from {change.before:.5g} to {change.after:.5g}"
+
+
+def _excursion(off: Excursion, x: Labels) -> str:
+    return (
+        f"excursion from {x[off.first]} to {x[off.last]}: {step_size(off)} and back,"
+        f" {_chance(off.p)}: a change that was reverted, or a disturbance"
+    )
+
+
+def _path(path: PathChange, x: Labels) -> str:
+    """Such as "from v30 on, 1 run in 7 takes a path about 50 % lower than the others"."""
+    way = "lower" if path.pct < 0.0 else "higher"
+    before = _one_in(path.before, "run") if path.before else f"none of {path.runs_before}"
+    after = _one_in(path.after, "run") if path.after else "no run"
+    return (
+        f"from {_place(path, x)} on, {after} takes a path about {two_digits(abs(path.pct))} % {way}"
+        f" than the other runs, before it {before}, {_chance(path.p)}"
+    )
+
+
+def _one_in(share: float, unit: str) -> str:
+    return f"{100.0 * share:.0f} % of {unit}s" if share > 0.25 else f"1 {unit} in {1 / share:.0f}"
 
 
 def _mode_change(change: ModeChange, x: Labels) -> str:
@@ -138,12 +174,27 @@ def _mode_change(change: ModeChange, x: Labels) -> str:
         old, new = before[1].share, after[1].share
         verb = "rose" if new > old else "fell"
         what = f"the share of the upper mode {verb} from {100 * old:.0f} % to {100 * new:.0f} %"
+    elif (rare := _rare(before, after)) is not None:
+        far = 100.0 * (rare.value / before[0].value - 1.0)
+        what = (
+            f"{_one_in(rare.share, 'point')} takes a path about {two_digits(abs(far))} %"
+            f" {'lower' if far < 0.0 else 'higher'}, before it none"
+        )
     elif len(before) == len(after):
         what = f"the {_NUMBERS[len(before)]} modes changed"
     else:
         modes = "mode" if len(before) == 1 else "modes"
         what = f"{_NUMBERS[len(before)]} {modes} became {_NUMBERS[len(after)]}"
     return f"modes at {_place(change, x)}: {what} ({shares}), {_chance(change.p)}"
+
+
+def _rare(before: Sequence[Mode], after: Sequence[Mode]) -> Mode | None:
+    """Return the mode that some points take beside the one that was there before, if any."""
+    if (len(before), len(after)) != (1, 2) or before[0].value <= 0.0:
+        return None
+    new, old = sorted(after, key=lambda mode: mode.share)
+    stays = abs(old.value - before[0].value) < abs(new.value - old.value) / 4.0
+    return new if stays and new.share <= 0.25 else None
 
 
 def _alike(before: Sequence[Mode], after: Sequence[Mode]) -> bool:

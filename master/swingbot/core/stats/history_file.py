@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from swingbot.core import limits
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.parse import GAPS, BadSamples
@@ -22,11 +24,12 @@ _FORM: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point: the means over its runs."""
+    """One point: the means over its runs, which it holds too."""
 
     x: str
     value: float
     anchor: float | None = None
+    runs: tuple[float, ...] = ()
 
 
 def parse_history(text: str, form: str) -> list[Point]:
@@ -67,6 +70,7 @@ def _point(x: str, runs: Sequence[tuple[float | None, float, float | None]]) -> 
         x=x,
         value=math.fsum(value for _, value, _ in runs) / len(runs),
         anchor=math.fsum(anchors) / len(anchors) if anchors else None,
+        runs=tuple(value for _, value, _ in runs),
     )
 
 
@@ -115,25 +119,30 @@ def draw_history(values: Sequence[float], findings: Findings, *, width: int = 10
 
     Many points share a column.
     """
-    height, columns = 12, max(10, min(width - 14, len(values)))
+    rows, columns = 12, max(10, min(width - 14, len(values)))
     low, high = min(values), max(values)
     span = (high - low) or 1.0
 
     def row(value: float) -> int:
-        return height - 1 - round((value - low) / span * (height - 1))
+        return rows - 1 - round((value - low) / span * (rows - 1))
 
     def column(index: int) -> int:
         return index * columns // len(values)
 
-    cells = [[" "] * columns for _ in range(height)]
-    for level in findings.levels if findings.creep is None else ():
-        for index in range(level.first, level.last + 1):
-            cells[row(min(max(level.mean, low), high))][column(index)] = "-"
+    cells = [[" "] * columns for _ in range(rows)]
+    for level in findings.levels:
+        heights = np.linspace(*level.ends, level.last - level.first + 1)
+        for index, height in enumerate(np.clip(heights, low, high).tolist(), level.first):
+            cells[row(height)][column(index)] = "-"
     for index, value in enumerate(values):
         cells[row(value)][column(index)] = "o"
     marks = [" "] * columns
-    for at in [*(c.at for c in findings.changes), *(c.at for c in findings.mode_changes)]:
+    begins = [change.at for change in findings.changes]
+    begins += [change.at for change in findings.mode_changes]
+    begins += [findings.ramp.at] if findings.ramp is not None else []
+    begins += [findings.path.at] if findings.path is not None else []
+    for at in begins:
         marks[column(at)] = "^"
-    labels = {0: f"{high:.5g}", height - 1: f"{low:.5g}"}
-    lines = [f"{labels.get(n, ''):>11} |{''.join(cells[n])}".rstrip() for n in range(height)]
+    labels = {0: f"{high:.5g}", rows - 1: f"{low:.5g}"}
+    lines = [f"{labels.get(n, ''):>11} |{''.join(cells[n])}".rstrip() for n in range(rows)]
     return "\n".join([*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if "^" in marks else [])])

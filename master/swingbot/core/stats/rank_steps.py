@@ -30,19 +30,18 @@ def rank_p(before: Array, after: Array) -> float:
     Mann and Whitney's test (Ann. Math. Stat. 18, 1947) of independent points, corrected for ties.
     """
     n, m = len(before), len(after)
-    ranks = _ranks(np.concatenate([before, after]))
-    variance = n * m / (n + m) * float(ranks.var(ddof=1))
+    all_ranks = ranks(np.concatenate([before, after]))
+    variance = n * m / (n + m) * float(all_ranks.var(ddof=1))
     if variance <= 0.0:
         return 1.0
-    away = abs(float(ranks[n:].sum()) - m * (n + m + 1) / 2.0)
+    away = abs(float(all_ranks[n:].sum()) - m * (n + m + 1) / 2.0)
     return 2.0 * float(ndtr(-max(away - 0.5, 0.0) / math.sqrt(variance)))
 
 
-def _ranks(values: Array) -> Array:
+def ranks(values: Array) -> Array:
     """Return the rank of each value from 1; equal values have the mean of theirs."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Array = (np.cumsum(sizes) - (sizes - 1) / 2.0)[group]
-    return ranks
+    return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2.0)[group])
 
 
 def sd_beside(before: Array, after: Array, sd: float) -> float:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import chdtri, ndtr
 
 from swingbot.core.stats.moments import mean
+from swingbot.core.stats.rank_steps import ranks
 from swingbot.core.stats.robust import median
 from swingbot.core.thresholds import (
     HISTORY_TREND_P,
@@ -88,7 +89,11 @@ def change_within(tips: Sequence[TipSpread]) -> SpreadChange | None:
     n, least = len(values), SCREEN_FEWEST_TIPS
     if n < 2 * least:
         return None
-    at = max(range(least, n - least + 1), key=lambda split: abs(_z(values, split)))
+    places = np.arange(least, n - least + 1)
+    late = np.cumsum(ranks(values)[::-1])[::-1][places]  # sums of the ranks of the later points
+    u = late - (n - places) * (n - places + 1) / 2.0
+    z = (u - places * (n - places) / 2.0) / np.sqrt(places * (n - places) * (n + 1) / 12.0)
+    at = least + int(np.argmax(np.abs(z)))
     p = min(1.0, 2.0 * float(ndtr(-abs(_z(values, at)))) * 3.0 * math.log(n))
     return _if_large(values, at, p) if p < HISTORY_TREND_P else None
 

@@ -31,6 +31,9 @@ _DRAWN_BACK: Final = 10.0
 _BY_CHANCE: Final = 4.0
 # Share of the way from which on a level looks like a walk. Smaller: no ramps where a level wanders.
 WALKS: Final = 0.5
+# Points of the criterion that a step must be worth beyond its parameters. Smaller: a level that
+# wanders slowly below its noise is cut into steps; larger: steps of 1.5 spreads are missed.
+_STEP_WORTH: Final = 2.0
 # Squares count up to this many spreads, and distances beyond it. Larger: a wild point is a step.
 _LINEAR: Final = 2.5
 
@@ -91,20 +94,17 @@ def _predicted(away: Array, gain: float, remains: float) -> Array:
 def not_wandering(values: Array, cuts: Sequence[int]) -> list[int]:
     """Return the cuts that remain steps where the level wanders between them.
 
-    How it wanders is that of the stretches between the cuts.
+    Each must explain `_STEP_WORTH` more than any wandering without it does, and all of them
+    together as much more for each: steps close together leave nothing that wanders between them.
     """
     kept = list(cuts)
     while kept:
-        _, wander = misfit(values, kept)
-        if wander == _STILL:
-            break
-        whole, fewer = _cost(_about(values, kept), len(kept), wander), len(kept) - 1
-        without = [
-            (_cost(_about(values, kept[:n] + kept[n + 1 :]), fewer, wander), n)
-            for n in range(len(kept))
-        ]
-        least, weakest = min(without)
-        if least >= whole:
+        least = misfit(values, kept)[0] + _STEP_WORTH
+        if misfit(values, [])[0] < least + _STEP_WORTH * (len(kept) - 1):
+            return []
+        without = [(misfit(values, kept[:n] + kept[n + 1 :])[0], n) for n in range(len(kept))]
+        fit, weakest = min(without)
+        if fit >= least:
             break
         del kept[weakest]
     return kept

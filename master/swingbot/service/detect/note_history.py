@@ -54,6 +54,8 @@ def _named(findings: Findings) -> set[int]:
         named |= {change.at, change.first, change.last}
     for level in findings.levels:
         named |= {level.first, level.last}
+    for off in findings.excursions:
+        named |= {off.first, off.last}
     for spread in (findings.spread, findings.boots_spread):
         if spread is not None:
             named.add(spread.at)

@@ -140,6 +140,7 @@ class MetricPages:
                 level=band["level"],
                 low=band["low"],
                 high=band["high"],
+                rise=band["rise"],
             )
             for band in (document["bands"] if own else ())
             if band["last"] in at
@@ -295,7 +296,13 @@ def _bands(history: Row, points: Sequence[Row]) -> list[Row]:
             tips = {int(at): tip["commit"] for at, tip in one["findings"]["tips"].items()}
             share = _BAND_SDS * _of_boot(one["findings"]["noise_pct"] / 100.0, measured)
             bands = [
-                _around(tips[level["first"]], tips[level["last"]], level["mean"], share)
+                _around(
+                    tips[level["first"]],
+                    tips[level["last"]],
+                    level["mean"],
+                    share,
+                    level.get("rise", 0.0),  # not in findings of earlier versions
+                )
                 for level in one["findings"]["levels"]
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -313,6 +320,7 @@ def _bands(history: Row, points: Sequence[Row]) -> list[Row]:
             recent[level.last]["commit"],
             level.mean,
             _BAND_SDS * spread,
+            level.rise,
         )
         for level in look([point["level"] for point in recent]).levels
     ]
@@ -330,9 +338,16 @@ def _of_boot(sd: float, points: Sequence[Row]) -> float:
     return math.sqrt(sd**2 + (fmean(averaged) if averaged else 0.0))
 
 
-def _around(first: str, last: str, level: float, share: float) -> Row:
-    ends = sorted((level * (1.0 - share), level * (1.0 + share)))
-    return {"first": first, "last": last, "level": level, "low": ends[0], "high": ends[1]}
+def _around(first: str, last: str, level: float, share: float, rise: float) -> Row:
+    low, high = sorted((level * (1.0 - share), level * (1.0 + share)))
+    return {
+        "first": first,
+        "last": last,
+        "level": level,
+        "low": low,
+        "high": high,
+        "rise": rise,
+    }
 
 
 def _notes(

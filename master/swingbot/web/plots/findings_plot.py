@@ -37,9 +37,9 @@ def findings_plot(
         for i, (label, v) in enumerate(zip(labels, values, strict=True))
     ]
     for level in findings.levels:
-        height = y(level.mean)
+        begin, end = level.ends
         parts.append(
-            svg.line(x(level.first - 0.4), height, x(level.last + 0.4), height, "head mean")
+            svg.line(x(level.first - 0.4), y(begin), x(level.last + 0.4), y(end), "head mean")
         )
     for change in findings.changes:
         parts += _step(change, labels, x, bottom)
@@ -48,6 +48,13 @@ def findings_plot(
         parts += [
             svg.line(at, _TOP, at, bottom, "level third"),
             svg.text(at, _TOP - 6, "modes", "small", "middle"),
+        ]
+    if findings.ramp is not None:
+        at = x(float(findings.ramp.at))
+        words = f"ramp {step_size(findings.ramp)}"
+        parts += [
+            svg.line(at, _TOP, at, bottom, "level third"),
+            svg.text(at, _TOP - 6, words, "small", "middle"),
         ]
     return svg.document(_WIDTH, _HEIGHT, title, parts)
 

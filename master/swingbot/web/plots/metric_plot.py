@@ -31,6 +31,7 @@ class NoiseBand:
     level: float
     low: float
     high: float
+    rise: float = 0.0  # of the level along the columns, in a ramp or a creep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,20 +106,30 @@ def _value_axis(shown: PlotSubject, y: svg.AxisScale, width: float) -> list[str]
 
 
 def _band(band: NoiseBand, x: svg.AxisScale, y: svg.AxisScale) -> list[str]:
-    left, right = x(band.first - 0.5), x(band.last + 0.5)
-    top, bottom = y(min(y.high, band.high)), y(max(y.low, band.low))
-    words = f"level {band.level:.6g}; noise alone stays within {band.low:.6g} and {band.high:.6g}"
+    left, right, half = x(band.first - 0.5), x(band.last + 0.5), band.rise / 2.0
+
+    def height(value: float) -> float:
+        return y(min(max(value, y.low), y.high))
+
+    tops = height(band.high - half), height(band.high + half)
+    bottoms = (
+        max(height(band.low - half), tops[0] + 1.0),
+        max(height(band.low + half), tops[1] + 1.0),
+    )
+    corners = (left, tops[0]), (right, tops[1]), (right, bottoms[1]), (left, bottoms[0])
+    begin, end = band.level - half, band.level + half
+    level = f"level {begin:.6g} to {end:.6g}" if band.rise else f"level {band.level:.6g}"
+    words = f"{level}; noise alone stays within {band.low - half:.6g} and {band.high - half:.6g}"
+    if band.rise:
+        words += f", at the end {band.low + half:.6g} and {band.high + half:.6g}"
     return [
         svg.element(
-            "rect",
+            "polygon",
             svg.element("title", words),
-            x=left,
-            y=top,
-            width=right - left,
-            height=max(1.0, bottom - top),
+            points=" ".join(f"{at:g},{edge:g}" for at, edge in corners),
             class_="base band",
         ),
-        svg.line(left, y(band.level), right, y(band.level), "base level"),
+        svg.line(left, y(begin), right, y(end), "base level"),
     ]
 
 
