@@ -124,6 +124,11 @@ PATHS_WRONG: Final = 0.05
 # Failed boots for each good one of the same kernel, beyond `Policy.boot_tries`, after which it
 # counts as unbootable. Fewer: kernels that boot every other time are lost.
 FAILED_PER_GOOD: Final = 2
+# Units of the last digit in a level from which boots that repeat have no noise: a coarser scale
+# repeats by rounding. Lower: noise below the digits is taken for none; higher: equal boots.
+EXACT_UNITS: Final = 10_000
+# Boots of each end on such a testbox. More: equal boots; fewer: an end that differs by chance.
+EXACT_END_BOOTS: Final = 3
 # P(wild) from which a boot is excluded from a printed effect. Lower: boots are excluded because
 # they do not fit.
 WILD_P: Final = 0.5
@@ -177,9 +182,11 @@ ODD_IMAGES_UNCHECKED: Final = 1.5
 # so odd images look like a step until their neighbours are measured too. Fewer: odd images cause
 # wrong claims; more: builds where no image is odd.
 UNCHECKED_NEIGHBOURS: Final = 4
-# Most boots of each image beside a suspect, controls included, where an odd image is the only
-# doubt. Fewer: noisy testboxes leave suspects; more: boots where images are odd.
-IMAGE_CHECK_BOOTS: Final = 4
+# Least and most boots of each image beside a suspect, controls included, where an odd image is the
+# only doubt, and the standard errors of its level that fit into the step by then. Fewer: noisy
+# testboxes leave suspects; more: boots where images are odd.
+IMAGE_CHECK_BOOTS: Final = (4, 12)
+IMAGE_CHECK_ERRORS: Final = 8.0
 # Swings caused by odd ends for each swing caused by a step, if all pairs of ends differed. 0: an
 # odd end is reported as a step; larger: a step beside an end needs more boots where images are odd.
 ODD_SWINGS: Final = 2.0

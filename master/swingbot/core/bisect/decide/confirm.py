@@ -18,6 +18,7 @@ from swingbot.core.bisect.decide.image_checks import further_checks, unseen_imag
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
+    CLEARED_P,
     CONFIRMED_SHARE,
     DENIED_ERRORS,
     DENIED_SHARE,
@@ -73,6 +74,8 @@ def confirm(
         return _beside_the_search(case, seen, more)
     if case.used < case.policy.max_boots and not _denied(case, seen) and not seen.repeats:
         return ask(case, more, "the confirmation boots do not agree with the search yet")
+    if seen.repeats and _same_way(case, seen):
+        return _suspect(case, seen)
     return conclude(
         case,
         "inconclusive",
@@ -102,7 +105,7 @@ def _check_images(case: Assessment, seen: ConfirmationBoots, even: float) -> Act
     noise = 0.0 if even >= case.policy.confidence else 1.0 - even
     if even - stated(case, seen.left, seen.right) < noise:
         return None
-    more = further_checks(case.ev, seen.left, seen.right)
+    more = further_checks(case.ev, case.posterior, seen.left, seen.right)
     if not more or case.used + len(more) > case.policy.max_boots:
         return None
     if any(boot.phase in ("search", "confirm") for boot in case.ev.pending):
@@ -115,8 +118,10 @@ def _suspect(case: Assessment, seen: ConfirmationBoots, of_budget: int = 0) -> A
     budget: it lacks `of_budget` boots."""
     if case.ev.pending:
         return Wait(why="boots of other images are in flight")
-    members = tuple(case.ev.points[p] for p in range(seen.left + 1, seen.right + 1))
-    other = "its parent" if len(members) == 1 else f"commit {case.name(seen.left)}"
+    likely = stated(case, seen.left, seen.right)
+    between = range(seen.left + 1, seen.right + 1) if likely >= CLEARED_P else ()
+    members = tuple(case.ev.points[p] for p in between)
+    other = "its parent" if seen.right - seen.left == 1 else f"commit {case.name(seen.left)}"
     change, interval = (seen.row.change_pct, seen.row.interval_pct) if seen.row else (None, None)
     return concluded(
         case,
@@ -124,10 +129,11 @@ def _suspect(case: Assessment, seen: ConfirmationBoots, of_budget: int = 0) -> A
             kind="inconclusive",
             reason=(
                 f"commit {case.name(seen.right)} and {other} differ in {seen.pairs} fresh "
-                "pairs of boots, but that one of their images is odd by itself is not excluded"
+                "pairs of boots, but that one of their images is odd by itself is "
+                + ("not excluded" if members else f"likelier (P(the change) = {likely:.2g})")
             ),
             members=members,
-            probability=stated(case, seen.left, seen.right),
+            probability=likely if members else None,
             change_pct=change,
             interval_pct=interval,
             settled_by=f"{count(of_budget, 'more boot')} of commits next to it"
@@ -173,8 +179,12 @@ def _agrees(case: Assessment, seen: ConfirmationBoots) -> bool:
     It must have the same direction, be at least half the minimum and, but for rounding, have an
     interval without 0.
     """
+    return seen.differ and _same_way(case, seen)
+
+
+def _same_way(case: Assessment, seen: ConfirmationBoots) -> bool:
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
-    return seen.differ and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
+    return seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
 def _beside_the_search(

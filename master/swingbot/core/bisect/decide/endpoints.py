@@ -12,7 +12,7 @@ from swingbot.core.bisect.evidence.far_runs import run_spread
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
 from swingbot.core.bisect.state import Action
-from swingbot.core.bisect.thresholds import WILD_P
+from swingbot.core.bisect.thresholds import EXACT_END_BOOTS, WILD_P
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.stats.repeated_digits import repeated_digits
 from swingbot.core.stats.unseen_path import excluded
@@ -91,7 +91,8 @@ def _last_pair(case: Assessment, pairs: int) -> bool:
 
 
 def _most_pairs(case: Assessment) -> int:
-    return case.policy.max_end_boots + sum(b.phase == "history" for b in case.ev.at(0))
+    most = EXACT_END_BOOTS if case.ev.exact else case.policy.max_end_boots
+    return most + sum(b.phase == "history" for b in case.ev.at(0))
 
 
 def _more_pairs(pairs: int, most: int) -> int:

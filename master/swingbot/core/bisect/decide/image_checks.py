@@ -6,6 +6,7 @@ controls (images of the same level, such as an older commit in place of the good
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,13 @@ from typing import NamedTuple
 
 from swingbot.core.bisect.choice.boot_requests import first_k
 from swingbot.core.bisect.evidence.range_evidence import Evidence
-from swingbot.core.bisect.thresholds import IMAGE_CHECK_BOOTS, UNCHECKED_NEIGHBOURS
+from swingbot.core.bisect.posterior.step_posterior import Posterior
+from swingbot.core.bisect.thresholds import (
+    IMAGE_CHECK_BOOTS,
+    IMAGE_CHECK_ERRORS,
+    SPREAD_SUSPECT,
+    UNCHECKED_NEIGHBOURS,
+)
 from swingbot.core.model.bisection import WantedBoot
 
 
@@ -33,7 +40,7 @@ def unseen_images(ev: Evidence, left: int, right: int) -> list[WantedBoot]:
     return sorted(wanted, key=lambda boot: (boot.idx, boot.layout))
 
 
-def further_checks(ev: Evidence, left: int, right: int) -> list[WantedBoot]:
+def further_checks(ev: Evidence, post: Posterior, left: int, right: int) -> list[WantedBoot]:
     """One more boot of the image on each side that has the fewest; [] when all have had theirs, or
     one side has a single image.
 
@@ -43,10 +50,11 @@ def further_checks(ev: Evidence, left: int, right: int) -> list[WantedBoot]:
     sides = _sides(ev, left, right)
     if min(map(len, sides)) == 1:
         return []
+    most = 1 if ev.exact else _most_boots(post)
     chosen = [
         min(open_, key=lambda image: image.boots)
         for side in sides
-        if (open_ := [image for image in side if image.boots < IMAGE_CHECK_BOOTS])
+        if (open_ := [image for image in side if image.boots < most])
     ]
     wanted = _boots(ev, chosen)
     if len(chosen) == 2 and all(image.layout for image in chosen):
@@ -54,6 +62,15 @@ def further_checks(ev: Evidence, left: int, right: int) -> list[WantedBoot]:
         wanted = [replace(boot, k=k, phase="confirm") for boot in wanted]
     pairs = len({b.k for b in ev.asked if b.phase == "confirm" and ev.where(b) in (left, right)})
     return wanted[::-1] if pairs % 2 else wanted
+
+
+def _most_boots(post: Posterior) -> int:
+    """Boots of an image after which its level is known well beside the step; the least where it
+    may be the spread that changes."""
+    if post.noisier[0] >= SPREAD_SUSPECT:
+        return IMAGE_CHECK_BOOTS[0]
+    enough = post.boot_var * (IMAGE_CHECK_ERRORS / max(abs(post.effect), 1e-12)) ** 2
+    return math.ceil(min(max(enough, IMAGE_CHECK_BOOTS[0]), IMAGE_CHECK_BOOTS[1]))
 
 
 def _sides(ev: Evidence, left: int, right: int) -> tuple[list[_Image], list[_Image]]:

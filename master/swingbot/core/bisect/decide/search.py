@@ -16,6 +16,7 @@ from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.posterior.step_posterior import entropy
 from swingbot.core.bisect.state import Action, Wait
+from swingbot.core.bisect.thresholds import ODD_IMAGES_SEEN
 from swingbot.core.model.bisection import WantedBoot
 
 
@@ -30,8 +31,11 @@ def search(case: Assessment) -> Action | Confirmed:
     if end is not None:
         return end_again(case, end)
     references = ends_on_new_testboxes(case)
+    ev = replace(case.ev, pending=(*case.ev.pending, *references), cost=_costs(case))
+    if not np.isfinite(ev.cost[np.array(ev.measurable)]).any() and not case.rebuilds:
+        return _nothing_tells(case)
     plan = choose(
-        replace(case.ev, pending=(*case.ev.pending, *references)),
+        ev,
         case.posterior,
         case.policy,
         case.state.testboxes,
@@ -42,8 +46,18 @@ def search(case: Assessment) -> Action | Confirmed:
     return _next_boots(case, plan, references)
 
 
+def _costs(case: Assessment) -> Floats:
+    """Seconds of the next boot of each kernel; infinite where it would only repeat."""
+    ev, cost = case.ev, case.ev.cost.copy()
+    if ev.exact:
+        cost[[ev.where(b) for b in ev.asked]] = np.inf
+    return cost
+
+
 def _next_boots(case: Assessment, plan: Plan, references: Sequence[WantedBoot]) -> Action:
     if not plan.chosen and not references:
+        if case.ev.exact and not case.whole.ev.pending:
+            return _nothing_tells(case)
         return Wait(why="the boots in flight are more informative than any other boot")
     requests = list(references)
     for choice in plan.chosen:
@@ -77,7 +91,7 @@ def _nothing_tells(case: Assessment) -> Action:
 
 
 def _weak_end(case: Assessment, *, careful: bool) -> int | None:
-    return weak_end(case.ev, case.posterior, careful=careful)
+    return None if case.ev.exact else weak_end(case.ev, case.posterior, careful=careful)
 
 
 def _reproduced(case: Assessment) -> bool:
@@ -99,7 +113,8 @@ def _suspects(case: Assessment) -> tuple[int, int] | None:
     This assumes that there is a step; confirmation boots test that.
     """
     post = case.posterior
-    commit = post.commit if case.rebuilds else post.if_images_are_even()
+    odd = case.rebuilds or post.odd_images > ODD_IMAGES_SEEN
+    commit = post.commit if odd else post.if_images_are_even()
     left, right, p = _neighbours(case.ev, commit)
     return (left, right) if p >= case.policy.suspect * float(commit.sum()) else None
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import FAILED_PER_GOOD, Policy
+from swingbot.core.bisect.thresholds import EXACT_UNITS, FAILED_PER_GOOD, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
+from swingbot.core.stats.rounding import last_digit
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -100,6 +101,23 @@ class Evidence:
     def means(self) -> Floats:
         """The mean of each of `boots` on the effect scale."""
         return np.array([float(runs.sum()) / len(runs) for runs in self.effects])
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether boots repeat to the last digit, of so many digits that it is no rounding.
+
+        Another boot of an image that was booted says nothing then. False until two images were
+        booted twice.
+        """
+        images: dict[tuple[int, int, int], list[tuple[float, ...]]] = {}
+        for b in self.boots:
+            images.setdefault((self.where(b), b.layout, b.testbox), []).append(b.values)
+        again = [boots for boots in images.values() if len(boots) > 1]
+        return len(again) > 1 and all(
+            len(set(boots)) == 1
+            and max(abs(value) / last_digit(value) for value in boots[0]) >= EXACT_UNITS
+            for boots in again
+        )
 
     @cached_property
     def _by_position(self) -> Mapping[int, Sequence[Observation]]:

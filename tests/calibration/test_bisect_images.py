@@ -1,0 +1,64 @@
+"""Where a step may be one of images and not of code, and where boots repeat to the last digit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from swingbot.app.bisect_run.journal import open_journal
+from tests.bisect_run_worlds import World, bisect, wrong
+from tests.calibration.families import DIFFICULT
+from tests.calibration.score import judge
+
+
+@pytest.mark.parametrize("culprit", [1, 5, 12])
+def test_no_kernel_but_the_suspect_and_the_ends_is_booted_again_where_boots_repeat(
+    tmp_path: Path, culprit: int
+) -> None:
+    world = World(commits=12, level=100.12345, effects={culprit: -0.05}, controls=(4, 4, 4))
+    path = tmp_path / "log"
+    facts = bisect(world, path=path).facts
+    assert facts["status"] == "culprit"
+    assert int(facts["culprit"]["commit"]) == culprit
+    journal = open_journal(path, {"cmd": ["bench"]}, restart=False, loose=frozenset())
+    boots = Counter((int(b.sha), b.layout) for b in journal.booted)
+    journal.close()
+    again = {image: n for image, n in boots.items() if n > 1}
+    assert {commit for commit, _ in again} <= {0, culprit - 1, culprit, 12}
+    assert max(again.values()) <= 5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_boots_are_not_asked_for_because_images_are_odd(seed: int) -> None:
+    """91 pairs of boots that repeat were said not to show the step that each of them shows."""
+    world = World(
+        commits=12,
+        level=100.12345,
+        effects={1 + 5 * seed % 12: -0.05},
+        odd=0.3,
+        controls=(4, 4, 4),
+        seed=seed,
+    )
+    facts = bisect(world).facts
+    assert facts["boots"] <= 40
+    assert not wrong(world, facts)
+    if facts["suspect"]:
+        assert facts["suspect"]["probability"] >= 0.5
+
+
+def test_a_step_below_the_layout_ends_after_few_equal_boots() -> None:
+    facts = bisect(World(commits=12, level=100.12345, layout_sd=0.01, seed=2)).facts
+    assert facts["status"] in ("inconclusive", "not_reproduced")
+    assert facts["boots"] <= 30
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [("Cauchy boots, -5 %", 1), ("modes stick for five boots, -5 %", 1)]
+)
+def test_images_are_checked_until_their_levels_are_known(family: str, seed: int) -> None:
+    (found,) = (f for f in DIFFICULT if f.name == family)
+    verdict = judge(found, seed)
+    assert (verdict.kind, verdict.right) == ("culprit", True)
+    assert verdict.boots <= 100
