@@ -92,15 +92,15 @@ def test_the_likelihood_of_a_line_is_that_of_the_gaussian_written_out() -> None:
     seen = 0.05 * at + rng.normal(0.0, sd, 7)
     levels = np.arange(-0.15, 0.2, 0.001)
     points = np.asarray(norm.logpdf(seen[:, None], levels[None, :], sd))
-    grid = gradual.Grid(points, levels, np.eye(len(levels)), np.zeros((len(levels),) * 2))
-    sizes = gradual.sizes_of(grid, at)
-    found = gradual.line(grid, at, norm.pdf(sizes, scale=0.1), sizes)
+    grid = gradual.Grid(points[None], levels, np.zeros((len(levels),) * 2))
+    near = gradual.Lines.near(grid, at)
+    found = gradual.line(grid, at, near, norm.pdf(near.sizes, scale=0.1))
     fine = np.linspace(-0.3, 0.3, 3001)
     each = levels[:, None, None] + fine[None, :, None] * at
     lines = np.asarray(norm.logpdf(seen, each, sd)).sum(axis=2)
     prior = norm.logpdf(fine, scale=0.1) + math.log(float(fine[1] - fine[0]) / 0.001)
-    assert found.ln == pytest.approx(float(logsumexp(lines + prior)), abs=0.02)
-    assert found.size == pytest.approx(0.05, abs=4 * math.sqrt(found.var))
+    assert found.ln[0] == pytest.approx(float(logsumexp(lines + prior)), abs=0.02)
+    assert found.size[0] == pytest.approx(0.05, abs=4 * math.sqrt(found.var[0]))
 
 
 def test_any_number_of_steps_has_one_and_none_in_it() -> None:
@@ -109,11 +109,11 @@ def test_any_number_of_steps_has_one_and_none_in_it() -> None:
     points = np.asarray(norm.logpdf(np.array([0.0, 0.04])[:, None], levels[None, :], 0.01))
     apart = levels[:, None] - levels[None, :]
     kernel = norm.pdf(apart, scale=0.05)
-    grid = gradual.Grid(points, levels, np.eye(len(levels)), kernel)
+    grid = gradual.Grid(points[None], levels, kernel)
     p = 1.0 - math.exp(-CREEP_MANY_STEPS)
     a, b = np.exp(points)
     both = (1.0 - p) * float(a @ b) / 0.002 + p * float(a @ kernel @ b)
-    assert gradual.many_steps(grid, np.array([1.0])) == pytest.approx(math.log(both), abs=1e-6)
+    assert gradual.many_steps(grid, np.array([1.0]))[0] == pytest.approx(math.log(both), abs=1e-6)
 
 
 def test_a_step_is_named_with_what_the_creep_leaves_of_its_probability() -> None:

@@ -107,7 +107,8 @@ def written_out(state: BisectionState) -> Floats:
     prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in EFFECT_WIDTHS)
     step = float(levels[1] - levels[0])
     total: Floats = np.zeros(ev.last + 1)
-    thetas, pairs = mixture_noise.thetas_of(columns, state.noise, POLICY)
+    of = mixture_noise.thetas_of(columns, state.noise, POLICY)
+    thetas, pairs = of.thetas.each, of.pairs
     of_theta = [likelihoods(ev, theta, levels) for theta in thetas]
     for pair in pairs:
         before, after = of_theta[pair.before], of_theta[pair.after]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.posterior import mixture_likelihood
-from swingbot.core.bisect.posterior.mixture_noise import BootColumns, Theta
+from swingbot.core.bisect.posterior import mixture_likelihood, mixture_noise
+from swingbot.core.bisect.posterior.mixture_noise import BootColumns, Theta, thetas_of
+from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.model.noise import NoisePrior
 
 LEVELS = np.linspace(-0.3, 0.3, 301)
 
@@ -39,17 +44,54 @@ def test_a_layout_is_a_convolution_that_is_cut_at_five_sd(sigma: float) -> None:
     assert found == pytest.approx(peaks(1.5) @ density, rel=1e-12, abs=1e-250)
 
 
-def test_an_image_has_the_product_of_its_boots() -> None:
-    x = np.array([0.01, -0.02, 0.05, 0.30, 0.07])
-    node, point = np.array([0, 0, 1, 1, 2]), np.array([0, 0, 1])
-    columns = BootColumns(np.array([0, 4]), point, node, x, 0.02, 0.02, 0.1, 2.0)
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float64, 1e-9), (np.float32, 1e-5)])
+def test_a_boot_is_gaussian_with_a_share_of_wild_ones(dtype: Any, digits: float) -> None:
+    x = np.array([0.01, -0.02, 0.05])
     kinds = [Theta(0.02, 0.0, 0.1, 8.0, 0.0), Theta(0.03, 0.0, 0.4, 1.2, -3.0)]
-    found = mixture_likelihood._node_likelihoods(columns, kinds, LEVELS)
-    fine = (LEVELS[1] - LEVELS[0]) / 8
-    placed = LEVELS[0] + np.rint((x - LEVELS[0]) / fine) * fine
-    for kind, rows in zip(kinds, found, strict=True):
-        z = (placed[:, None] - LEVELS) / kind.spread
+    found = mixture_likelihood._BootDensity.of(kinds, dtype).ln(x[:, None, None] - LEVELS)
+    for i, kind in enumerate(kinds):
+        z = (x[:, None] - LEVELS) / kind.spread
         wild = gaussian(z - kind.apart, kind.width) / kind.width
         ln = np.log(((1 - kind.wild) * gaussian(z, 1) + kind.wild * wild) / kind.spread)
-        whole = np.array([ln[node == i].sum(axis=0) for i in range(3)])
-        assert rows == pytest.approx(whole, rel=1e-9, abs=1e-9)
+        assert found[:, i] == pytest.approx(ln, rel=digits, abs=digits)
+
+
+def boots(x: list[float], node: list[int], point: list[int], positions: list[int]) -> BootColumns:
+    return BootColumns(
+        np.array(positions), np.array(point), np.array(node), np.array(x), 0.02, 0.02, 0.1, 2.0
+    )
+
+
+def test_a_position_has_the_product_of_its_images_whatever_was_kept() -> None:
+    columns = boots([0.01, -0.02, 0.05, 0.30, 0.07], [0, 0, 1, 1, 2], [0, 0, 1], [0, 4])
+    noise = NoisePrior(sd_run=0.02, sd_layout=0.01, certainty=12.0)
+    of = thetas_of(columns, noise, Policy())
+    grid = mixture_likelihood.level_grid(columns, of)
+    mixture_likelihood._tables.cache_clear()
+    first, last = mixture_likelihood.position_likelihoods(columns, of, grid)
+    alone = boots([0.01, -0.02, 0.07], [0, 0, 1], [0, 1], [0, 4])
+    mixture_likelihood._tables.cache_clear()
+    image, same = mixture_likelihood.position_likelihoods(alone, of, grid)
+    other = boots([0.05, 0.30, 0.07], [0, 0, 1], [0, 1], [0, 4])
+    rest, again = mixture_likelihood.position_likelihoods(other, of, grid)
+    for theta in range(len(of.thetas.each)):
+        whole = image.of(theta) + rest.of(theta)
+        assert first.of(theta) == pytest.approx(whole, rel=1e-5, abs=1e-4)
+        assert last.of(theta).tolist() == same.of(theta).tolist() == again.of(theta).tolist()
+
+
+def test_one_more_boot_of_many_leaves_levels_and_spreads_as_they_are() -> None:
+    noise = NoisePrior(sd_run=0.02, certainty=12.0)
+    changes, before = 0, None
+    for seen in range(20, 60):
+        node = np.arange(seen) % 6
+        order = np.argsort(node, kind="stable")
+        x = np.random.default_rng(3).normal(0.0, 0.02, 60)[:seen][order]
+        columns = boots(x.tolist(), node[order].tolist(), list(range(6)), list(range(6)))
+        known = mixture_noise._known_spread(x, columns.node, 0.02, 12.0)
+        columns = replace(columns, spread=known[0], error=known[1], df=known[2])
+        of = thetas_of(columns, noise, Policy())
+        now = of.thetas, mixture_likelihood.level_grid(columns, of)
+        changes += now != before
+        before = now
+    assert changes < 25

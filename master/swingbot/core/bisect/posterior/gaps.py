@@ -8,6 +8,7 @@ Each hypothesis is weighed under several combinations of the unknown noise. Arra
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +33,11 @@ def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
         )
 
 
-def seen_swing(odd: list[float], policy: Policy, gaps: int) -> Floats:
+def seen_swing(odd: Sequence[float] | Floats, policy: Policy, gaps: int) -> Floats:
     """(share of odd images, gap, then none) -> what ln prior gains. Somebody saw a swing before:
     where a share of the images is odd, two kernels without a step between them look like one in
     `2 share (1 - share)` of all cases, which makes "no step" as much likelier."""
-    share, none = np.array(odd), policy.prior_no_change
+    share, none = np.asarray(odd, np.float64), policy.prior_no_change
     odds = (none + ODD_SWINGS * 2.0 * share * (1.0 - share)) / max(1.0 - none, 1e-300)
     p = odds / (1.0 + odds)
     gain = np.zeros((len(odd), gaps))

@@ -12,10 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from swingbot.core.bisect.evidence.range_evidence import Floats, Indices
 from swingbot.core.bisect.posterior.gaps import gap_pairs
@@ -58,21 +56,38 @@ class Shift:
         self.sums, self.kappa, self.together, self.along = sums, kappa, together, along
         self.alone = alone
 
-    @cached_property
-    def information(self) -> tuple[Floats, Floats, float, float]:
-        """As of `information_of`; it does not depend on the layout, so all cells share it."""
-        if self.together is None:
-            return information_of(self.sums, self.kappa)
-        sums, points = self.sums, len(self.sums.at)
-        covariance = self.together + np.diag(1.0 / sums.weight)
-        shares = np.zeros((len(sums.level), points + 1))
-        shares[np.arange(len(sums.level)), sums.point] = 1.0
-        shares[:, -1] = sums.level
-        factor = cholesky(covariance, lower=True)
-        half = solve_triangular(factor, shares, lower=True)
-        whole = half.T @ half
-        ln_det = 2.0 * float(np.log(np.diag(factor)).sum()) + float(np.log(sums.weight).sum())
-        return whole[:-1, :-1], whole[:-1, -1], float(whole[-1, -1]), ln_det
+
+def informations(shifts: Sequence[Shift]) -> list[tuple[Floats, Floats, float, float]]:
+    """Shift -> as of `information_of`; it does not depend on the layout, so cells share it."""
+    found: dict[int, tuple[Floats, Floats, float, float]] = {}
+    covariances: dict[int, Floats] = {}
+    for shift in shifts:
+        if shift.together is not None:
+            covariances[id(shift)] = shift.together
+        elif id(shift) not in found:
+            found[id(shift)] = information_of(shift.sums, shift.kappa)
+    if covariances:
+        solved = _correlated(shifts[0].sums, np.array(list(covariances.values())))
+        found |= dict(zip(covariances, solved, strict=True))
+    return [found[id(shift)] for shift in shifts]
+
+
+def _correlated(sums: Sums, together: Floats) -> list[tuple[Floats, Floats, float, float]]:
+    """As of `information_of` for each covariance that boots have beside their own variance."""
+    boots, points = len(sums.level), len(sums.at)
+    covariance = together + np.diag(1.0 / sums.weight)
+    shares = np.zeros((boots, points + 1))
+    shares[np.arange(boots), sums.point] = 1.0
+    shares[:, -1] = sums.level
+    factor = np.linalg.cholesky(covariance)
+    half = np.linalg.solve(factor, np.broadcast_to(shares, (len(together), *shares.shape)))
+    whole = half.transpose(0, 2, 1) @ half
+    ln_dets = 2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    ln_dets += float(np.log(sums.weight).sum())
+    return [
+        (each[:-1, :-1], each[:-1, -1], float(each[-1, -1]), float(ln_det))
+        for each, ln_det in zip(whole, ln_dets, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +169,7 @@ def cells_of(
     Arrays are over cells first: a step of a bisection has dozens, each of a few small matrices.
     """
     sums, along, alone = shifts[0].sums, shifts[0].along, shifts[0].alone
-    given = [shift.information for shift in shifts]
+    given = informations(shifts)
     info, vector, square, ln_det = (np.array(part) for part in zip(*given, strict=True))
     points, boots = len(sums.at), float(len(sums.level))
     # integrates the layout offset of each kernel

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import expit
 
 from swingbot.core.bisect.evidence.range_evidence import Floats, Indices
-from swingbot.core.bisect.posterior.log_sums import ln_sum
+from swingbot.core.bisect.posterior.log_sums import exp_below, ln_sum
 from swingbot.core.bisect.thresholds import (
     CREEP_LEAST_COMMITS,
     CREEP_LEAST_POSITIONS,
@@ -26,8 +25,8 @@ from swingbot.core.bisect.thresholds import (
     TWO_STEPS_MOST_GAPS,
 )
 
-_SIZES: Final = 41  # nodes of the size of the creep
-_REACH: Final = 5.0  # half the width of that grid, in sd of the slope of a least-squares line
+_SIZES: Final = 25  # nodes of the size of the creep
+_REACH: Final = 5.0  # of sizes and levels, in their sd about a least-squares line
 
 
 def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
@@ -63,12 +62,11 @@ def creep_probability(
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The levels considered under one combination of noise, and the likelihood of the boots."""
+    """The levels considered, and the likelihood of the boots under some combinations of noise."""
 
-    points: Floats  # (measured position, level) -> ln likelihood of the boots there
+    points: Floats  # (combination, measured position, level) -> ln likelihood of the boots there
     levels: Floats  # effect scale, equally spaced
-    share: Floats  # level -> shares of its two coarse neighbours
-    kernel: Floats  # coarse x coarse: density of a step between two levels
+    stepped: Floats  # (level, level): density of a step between the two
 
     @property
     def step(self) -> float:
@@ -79,68 +77,83 @@ class Grid:
 @dataclass(frozen=True, slots=True)
 class Line:
     """ln likelihood of a line, in the unit of the step hypotheses, and the size of the creep:
-    mean and variance."""
+    mean and variance. All by combination."""
 
-    ln: float
-    size: float
-    var: float
+    ln: Floats
+    size: Floats
+    var: Floats
 
 
-def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
-    """A level of `mu + D at` with `at` from 0 (good end) to 1 (bad end), a flat prior of mu on the
-    grid, and the prior `density` of D at `sizes`."""
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines considered, by combination: a least-squares line through the levels of the points,
+    and as far around it as its error, or more where the points do not lie on a line."""
+
+    middle: Floats  # place at which level and size are independent
+    level: Floats  # there
+    level_reach: Floats
+    sizes: Floats  # (combination, size)
+
+    @classmethod
+    def near(cls, grid: Grid, at: Floats) -> Lines:
+        """`at`: as of `line`."""
+        weight = exp_below(grid.points - grid.points.max(axis=2, keepdims=True))
+        weight /= weight.sum(axis=2, keepdims=True)
+        mean = weight @ grid.levels
+        var = np.maximum(weight @ grid.levels**2 - mean**2, grid.step**2 / 12)
+        whole = (1.0 / var).sum(axis=1, keepdims=True)
+        middle = (at / var).sum(axis=1, keepdims=True) / whole
+        along = at - middle
+        precision = (along**2 / var).sum(axis=1, keepdims=True)
+        size = (along * mean / var).sum(axis=1, keepdims=True) / precision
+        off = mean - size * along
+        level = (off / var).sum(axis=1, keepdims=True) / whole
+        misfit = ((off - level) ** 2 / var).sum(axis=1, keepdims=True) / max(len(at) - 2, 1)
+        reach = _REACH * np.sqrt(np.maximum(1.0, misfit))
+        sizes = size + reach / np.sqrt(precision) * np.linspace(-1.0, 1.0, _SIZES)
+        return cls(middle[:, 0], level[:, 0], (reach / np.sqrt(whole))[:, 0], sizes)
+
+
+def line(grid: Grid, at: Floats, lines: Lines, density: Floats) -> Line:
+    """A level of `mu + D at` with `at` from 0 (good end) to 1 (bad end), a flat prior of mu, and
+    the prior `density` of D, (combination, size), at the sizes of `lines`."""
     many, step = len(grid.levels), grid.step
-    moved = np.rint(np.outer(sizes, at) / step).astype(np.intp)
-    most = int(np.abs(moved).max())
-    ln = np.zeros((len(sizes), many))
-    for row, shift in zip(grid.points, moved.T, strict=True):
-        ln += sliding_window_view(np.pad(row, most, mode="edge"), many)[shift + most]
+    combinations = np.arange(grid.points.shape[0])[:, None, None]
+    reach = min(math.ceil(float(lines.level_reach.max()) / step), many)
+    centre = (lines.level - grid.levels[0]) / step
+    levels = np.rint(centre)[:, None, None] + np.arange(-reach, reach + 1)
+    ln = np.zeros((*lines.sizes.shape, 2 * reach + 1))
+    for i, place in enumerate(at.tolist()):
+        off = np.rint(lines.sizes * ((place - lines.middle) / step)[:, None])
+        moved = np.minimum(np.maximum(levels + off[:, :, None], 0.0), many - 1.0)
+        ln += grid.points[combinations, i, moved.astype(np.intp)]
     with np.errstate(divide="ignore"):
-        of_size = ln_sum(ln, axis=1) + np.log(density)
-    total = float(ln_sum(of_size))
-    weight = np.exp(of_size - total)
-    mean = float(weight @ sizes)
-    apart = float(sizes[1] - sizes[0])
+        of_size = ln_sum(ln, axis=2) + np.log(density)
+    total = ln_sum(of_size, axis=1)
+    weight = np.exp(of_size - total[:, None])
+    sizes = lines.sizes
+    mean = (weight * sizes).sum(axis=1)
+    apart = sizes[:, 1] - sizes[:, 0]
     return Line(
-        ln=total + math.log(apart / step),
+        ln=total + np.log(apart / step),
         size=mean,
-        var=float(weight @ (sizes - mean) ** 2) + apart**2 / 12,
+        var=(weight * (sizes - mean[:, None]) ** 2).sum(axis=1) + apart**2 / 12,
     )
 
 
-def sizes_of(grid: Grid, at: Floats) -> Floats:
-    """The grid of sizes of a creep, centred on a least-squares line through the levels of the
-    points."""
-    top = grid.points.max(axis=1, keepdims=True)
-    weight = np.exp(grid.points - top)
-    weight /= weight.sum(axis=1, keepdims=True)
-    mean = weight @ grid.levels
-    var = np.maximum(weight @ grid.levels**2 - mean**2, grid.step**2 / 12)
-    middle = float((at / var).sum() / (1.0 / var).sum())
-    along = at - middle
-    precision = float((along**2 / var).sum())
-    size = float((along * mean / var).sum()) / precision
-    off = mean - size * along
-    off -= float((off / var).sum() / (1.0 / var).sum())
-    # points that do not lie on a line widen the range of sizes
-    wide = max(1.0, float((off**2 / var).sum()) / max(len(at) - 2, 1))
-    reach = _REACH * math.sqrt(wide / precision)
-    return np.linspace(size - reach, size + reach, _SIZES)
-
-
-def many_steps(grid: Grid, mass: Floats) -> float:
-    """ln likelihood of any number of steps: each gap between measured positions, with its share
-    `mass` of the prior of all commits, holds one with probability `1 - exp(-CREEP_MANY_STEPS
-    mass)`. A forward sum over the levels."""
-    below = grid.points[0] - grid.points[0].max()
-    ln, levels = float(grid.points[0].max()), np.exp(below)
-    for row, share in zip(grid.points[1:], mass, strict=True):
-        changed = 1.0 - math.exp(-CREEP_MANY_STEPS * float(share))
-        stepped = ((levels @ grid.share) @ grid.kernel) @ grid.share.T * grid.step
-        top = float(row.max())
-        levels = ((1.0 - changed) * levels + changed * stepped) * np.exp(row - top)
-        whole = float(levels.max())
-        if whole <= 0.0:
-            return -math.inf
-        levels, ln = levels / whole, ln + top + math.log(whole)
-    return ln + math.log(float(levels.sum())) - math.log(grid.step)
+def many_steps(grid: Grid, mass: Floats) -> Floats:
+    """Combination -> ln likelihood of any number of steps: each gap between measured positions,
+    with its share `mass` of the prior of all commits, holds one with probability
+    `1 - exp(-CREEP_MANY_STEPS mass)`. A forward sum over the levels."""
+    top = grid.points.max(axis=2, keepdims=True)
+    likely = exp_below(grid.points - top)
+    levels, ln = likely[:, 0], top.sum(axis=(1, 2))
+    changed = -np.expm1(-CREEP_MANY_STEPS * mass)
+    with np.errstate(divide="ignore"):
+        for i, share in enumerate(changed.tolist(), 1):
+            stepped = levels @ grid.stepped
+            levels = ((1.0 - share) * levels + (share * grid.step) * stepped) * likely[:, i]
+            whole = np.maximum(levels.max(axis=1, keepdims=True), 1e-300)
+            levels = levels / whole
+            ln = ln + np.log(whole[:, 0])
+        return np.asarray(ln + np.log(levels.sum(axis=1)) - math.log(grid.step))

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swingbot.core.bisect.evidence.range_evidence import Floats
 
+Numbers = NDArray[Any]  # of single or of double precision
 # nats below the largest: negligible, however many there are, and within what `np.exp` computes fast
-_LEAST: Final = -650.0
+_LEAST: Final = {"f": -60.0, "d": -650.0}  # numbers of single and of double precision
 
 
-def ln_add(a: Floats, b: Floats) -> Floats:
+def ln_add(a: Numbers, b: Numbers) -> Numbers:
     """`np.logaddexp` of finite numbers, in a tenth of its time."""
     more = np.abs(a - b)
-    np.minimum(more, -_LEAST, out=more)
+    np.minimum(more, -_LEAST[a.dtype.char], out=more)
     np.exp(np.negative(more, out=more), out=more)
     np.log1p(more, out=more)
     more += np.maximum(a, b)
-    return more
+    return np.asarray(more)
 
 
-def exp_below(ln: Floats) -> Floats:
-    """`np.exp` of logarithms relative to the largest; none is less than exp(-650), as exponentials
-    that underflow take ten times as long.
+def exp_below(ln: Numbers) -> Numbers:
+    """`np.exp` of logarithms relative to the largest; none is less than exp(-650), or exp(-60) in
+    single precision, as exponentials that underflow take ten times as long.
     """
-    out = np.maximum(ln, _LEAST)
-    return np.exp(out, out=out)
+    out = np.maximum(ln, _LEAST[ln.dtype.char])
+    return np.asarray(np.exp(out, out=out))
 
 
 def ln_sum(ln: Floats, axis: int | None = None) -> Floats:

@@ -13,6 +13,7 @@ hypothesis is a product of running sums (docs/statistics.md, "The posterior of a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,11 +34,16 @@ from swingbot.core.bisect.posterior.gaps import (
 )
 from swingbot.core.bisect.posterior.gaussian_cell import Sums
 from swingbot.core.bisect.posterior.log_sums import exp_below, ln_sum
-from swingbot.core.bisect.posterior.mixture_likelihood import floored, level_grid, point_likelihoods
+from swingbot.core.bisect.posterior.mixture_likelihood import (
+    Likelihoods,
+    floored,
+    level_grid,
+    position_likelihoods,
+)
 from swingbot.core.bisect.posterior.mixture_noise import (
     BootColumns,
+    Combinations,
     Theta,
-    ThetaPair,
     boot_columns,
     thetas_of,
 )
@@ -59,7 +65,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.noise import NoisePrior
 
-_CREEP_NOISES: Final = 4  # combinations of noise in which a creep is weighed
+_CREEP_NOISES: Final = 8  # combinations of noise in which a creep is weighed
 _FAR: Final = 60.0  # nats below the best: too unlikely to be considered
 
 
@@ -79,41 +85,42 @@ class _Hypotheses:
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
     """The posterior from boots that are not paired. Needs boots of both ends."""
     columns = boot_columns(ev, noise)
-    thetas, pairs = thetas_of(columns, noise, policy, rebuilds=ev.layout_cost is not None)
-    levels = level_grid(columns, thetas)
-    thetas = floored(thetas, levels, columns)
-    points = point_likelihoods(columns, thetas, levels)
-    coupled = coupling(levels, policy)
-    sides = sides_of(points, coupled)
-    pairs = _possible(sides, pairs)
+    wanted = thetas_of(columns, noise, policy, rebuilds=ev.layout_cost is not None)
+    grid = level_grid(columns, wanted)
+    of = floored(wanted, grid, len(columns.x))
+    positions = position_likelihoods(columns, of, grid)
+    coupled = coupling(grid, policy.prior_effect)
+    sides = sides_of(positions, coupled)
+    pairs = _Pairs(of, _possible(sides, of))
     ln_prior = gap_prior(columns.at, ev.mass, policy)
     hypotheses = _hypotheses(sides, pairs, coupled)
-    ln = hypotheses.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
-    ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
+    ln = hypotheses.ln + ln_prior + pairs.ln_prior[:, None]
+    ln += seen_swing(of.thetas.odd[pairs.before], policy, len(ln_prior))
     ln_one = float(ln_sum(ln))
-    of_pairs = np.where([p.equal for p in pairs], ln_sum(ln, axis=1), -np.inf)
+    of_pairs = np.where(pairs.equal, ln_sum(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
-    theta = pairs[best].before
+    at_best = int(pairs.before[best])
+    theta = of.thetas.each[at_best]
     two = TwoSteps(0.0, None)
     if weighs_two_steps(len(columns.at) - 1, policy):
-        ln_pairs = _ln_gap_pairs(points[theta], coupled)
-        ln_best = float(of_pairs[best]) - pairs[best].ln_prior
+        ln_pairs = _ln_gap_pairs(np.array([p.of(at_best) for p in positions]), coupled)
+        ln_best = float(of_pairs[best] - pairs.ln_prior[best])
         two = two_steps(ln_pairs, ln_prior, ln_best, columns.at, policy)
     along = gradual.may_creep(columns.at, ev.mass, policy.prior_creep)
-    ranked = [(float(of_pairs[i]), pairs[i]) for i in np.argsort(-of_pairs, kind="stable")]
-    creep, crept = (
-        (0.0, (0.0, 0.0))
-        if along is None
-        else _creep(points, coupled, ranked, along, two.p, policy)
-    )
-    two_sides = [(thetas[p.before], thetas[p.after]) for p in pairs]
+    creep, crept = (0.0, (0.0, 0.0))
+    if along is not None:
+        ranked = [
+            (float(of_pairs[i]), int(pairs.before[i]), float(pairs.ln_prior[i]))
+            for i in np.argsort(-of_pairs, kind="stable")[:_CREEP_NOISES]
+        ]
+        creep, crept = _creep(positions, coupled, ranked, along, two.p, policy)
     weights = GapWeights(columns.at, ev.mass, np.exp(ln - ln_one))
-    still = _collect(columns, two_sides, hypotheses, weights, min_effect, two)
+    still = _collect(columns, pairs, hypotheses, weights, min_effect, two)
     if still.odd_images < ODD_IMAGES_SEEN:
-        still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weights))
-    second = _wild(columns, thetas[theta], still)
-    if thetas[theta].tight:
-        off = thetas[theta].apart * thetas[theta].spread
+        still = replace(still, sd_layout_if_even=_sd_layout_of_even(pairs, weights))
+    second = _wild(columns, theta, still)
+    if theta.tight:
+        off = theta.apart * theta.spread
         moved = tuple(off if p > WILD_P else 0.0 for p in second)
         still = replace(still, wild=(0.0,) * len(second), mode=moved)
     else:
@@ -186,7 +193,38 @@ def _wild(columns: BootColumns, theta: Theta, post: Posterior) -> tuple[float, .
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
-def _possible(sides: Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of combinations of noise that are considered, as columns."""
+
+    of: Combinations
+    which: Indices
+
+    @property
+    def before(self) -> Indices:
+        """Pair -> theta before the step."""
+        return self.of.before[self.which]
+
+    @property
+    def after(self) -> Indices:
+        return self.of.after[self.which]
+
+    @property
+    def ln_prior(self) -> Floats:
+        return self.of.ln_prior[self.which]
+
+    @property
+    def equal(self) -> NDArray[np.bool_]:
+        """Whether noise is the same before and after the step."""
+        return np.asarray(self.of.equal[self.which])
+
+    @property
+    def even(self) -> NDArray[np.bool_]:
+        """Whether no image is odd."""
+        return np.asarray(self.of.thetas.odd[self.before] == 0.0)
+
+
+def _possible(sides: Sides, of: Combinations) -> Indices:
     """The pairs whose weight can matter.
 
     The best fit of a pair, over all gaps and both levels, bounds its weight. The weight of the best
@@ -195,31 +233,29 @@ def _possible(sides: Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
     of those pairs stay even if none can matter (for instance, with a cap that only one side
     reaches).
     """
-    before, after = [p.before for p in pairs], [p.after for p in pairs]
-    best = (sides.left_top[before] + sides.right_top[after]).max(axis=1)
-    fits = best + np.array([p.ln_prior for p in pairs])
+    best = (sides.left_top[of.before] + sides.right_top[of.after]).max(axis=1)
+    fits = best + of.ln_prior
     near = fits >= fits.max() - _FAR
-    equal = np.array([p.equal for p in pairs])
-    if not near[equal].any():
-        near |= equal & (fits >= fits[equal].max() - _FAR)
-    return [pairs[i] for i in np.flatnonzero(near)]
+    if not near[of.equal].any():
+        near |= of.equal & (fits >= fits[of.equal].max() - _FAR)
+    return np.flatnonzero(near)
 
 
-def _hypotheses(sides: Sides, pairs: list[ThetaPair], coupled: Coupling) -> _Hypotheses:
-    i, j = [p.before for p in pairs], [p.after for p in pairs]
-    left, right = sides.left[i], sides.right[j]
+def _hypotheses(sides: Sides, pairs: _Pairs, coupled: Coupling) -> _Hypotheses:
+    i, j = pairs.before, pairs.after
+    left, right = (np.asarray(side, np.float64) for side in (sides.left[i], sides.right[j]))
     # power of the level x (pair, gap)
     low = np.einsum("tgcp,tgc->ptg", left, coupled.stepped(right[..., 0]))
     high = np.einsum("tgcp,tgc->ptg", right, coupled.stepped(left[..., 0]))
     with np.errstate(divide="ignore"):
         ln = np.log(low[0]) + sides.left_top[i] + sides.right_top[j]
-    powers = (coupled.levels - coupled.middle)[:, None] ** np.arange(3)
     none, none_top = _scaled(sides.whole)
-    none = (none @ powers).T[:, i, None]
+    none_top = none_top[:, 0] + sides.whole_top
+    none = (none @ coupled.powers).T[:, i, None]
     with np.errstate(divide="ignore"):
-        ln_none = np.log(none[0]) + none_top[i] - math.log(coupled.step)
+        ln_none = np.log(none[0]) + none_top[i, None] - math.log(coupled.step)
     # a change of the spread alone is a change
-    ln_none[[not p.equal for p in pairs]] = -np.inf
+    ln_none[~pairs.equal] = -np.inf
     level, level_var = coupled.moments(none)
     together = [
         np.concatenate(pair, axis=1)
@@ -243,8 +279,7 @@ def _ln_gap_pairs(points: Floats, coupled: Coupling) -> Floats:
     before = np.cumsum(points, axis=0)
     left, left_top = _scaled(before[:-1])
     right, right_top = _scaled(before[-1:] - before[:-1])
-    share, kernel = coupled.share, coupled.kernel
-    from_left, from_right = (((side @ share) @ kernel) @ share.T for side in (left, right))
+    from_left, from_right = (side @ coupled.stepped_levels for side in (left, right))
     i, j = gap_pairs(len(points) - 1)
     with np.errstate(divide="ignore"):
         middle = before[j] - before[i] + np.log(from_left)[i] + np.log(from_right)[j]
@@ -253,37 +288,35 @@ def _ln_gap_pairs(points: Floats, coupled: Coupling) -> Floats:
 
 
 def _creep(
-    points: Floats,
+    positions: Sequence[Likelihoods],
     coupled: Coupling,
-    ranked: list[tuple[float, ThetaPair]],
+    ranked: Sequence[tuple[float, int, float]],
     along: Floats,
     two: float,
     policy: Policy,
 ) -> tuple[float, tuple[float, float]]:
     """P(creep) against one step, two, many or none, and (mean, variance) of its size.
 
-    `ranked`: ln weight of one step or none under each combination of noise, the likeliest first;
-    the first few are used. `two`: P(two steps).
+    `ranked`: ln weight of one step or none, theta and ln prior of the combinations of noise, the
+    likeliest first. `two`: P(two steps).
     """
-    ones, manys, lines = [], [], []
-    for ln_one, pair in ranked[:_CREEP_NOISES]:
-        if not math.isfinite(ln_one):
-            break  # unequal spreads are not considered
-        grid = gradual.Grid(points[pair.before], coupled.levels, coupled.share, coupled.kernel)
-        sizes = gradual.sizes_of(grid, along)
-        line = gradual.line(grid, along, effect_density(sizes, policy), sizes)
-        ones.append(ln_one)
-        manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
-        lines.append(replace(line, ln=line.ln + pair.ln_prior))
-    ln_one, ln_lines = float(ln_sum(np.array(ones))), [line.ln for line in lines]
-    best = max(lines, key=lambda line: line.ln)
-    p = gradual.creep_probability(ln_lines, manys, ln_one, two, policy.prior_creep)
-    return p, (best.size, best.var)
+    likely = [each for each in ranked if math.isfinite(each[0])]  # equal spreads
+    thetas, ln_prior = [theta for _, theta, _ in likely], np.array([ln for _, _, ln in likely])
+    points = np.array([p.below[thetas] + p.top[thetas, None] for p in positions])
+    grid = gradual.Grid(points.transpose(1, 0, 2), coupled.levels, coupled.stepped_levels)
+    many = ln_prior + gradual.many_steps(grid, np.diff(along))
+    near = gradual.Lines.near(grid, along)
+    line = gradual.line(grid, along, near, effect_density(near.sizes, policy.prior_effect))
+    lines = line.ln + ln_prior
+    best = int(np.argmax(lines))
+    ln_one = float(ln_sum(np.array([ln for ln, _, _ in likely])))
+    p = gradual.creep_probability(lines.tolist(), many.tolist(), ln_one, two, policy.prior_creep)
+    return p, (float(line.size[best]), float(line.var[best]))
 
 
 def _collect(
     columns: BootColumns,
-    thetas: list[tuple[Theta, Theta]],
+    pairs: _Pairs,
     hypotheses: _Hypotheses,
     weights: GapWeights,
     min_effect: float,
@@ -297,15 +330,13 @@ def _collect(
     small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
     mean, effect_var = weights.moments(effect, var)
     per_theta = weights.of_noise
-    # variance of an equivalent Gaussian boot: wild boots tell next to nothing about the level
-    spread2 = np.array(
-        [(t.spread**2 + b.spread**2) / 2.0 / (1.0 if t.tight else 1.0 - t.wild) for t, b in thetas]
-    )
-    layout2 = float((per_theta * np.array([t.layout_var for t, _ in thetas])).sum())
-    even = _even(thetas)
+    noise = pairs.of.thetas
+    spread2 = (noise.boot_vars[pairs.before] + noise.boot_vars[pairs.after]) / 2.0
+    layout2 = float((per_theta * noise.layout_vars[pairs.before]).sum())
+    even = pairs.even
     odd_images, if_even, if_odd = weights.by_images(even)
     # for the variance of the levels: boots do not show whether the image that they share is odd
-    counted = even if odd_images < ODD_IMAGES_SEEN else np.ones(len(thetas), bool)
+    counted = even if odd_images < ODD_IMAGES_SEEN else np.ones(len(even), bool)
     change = weights.change[counted]
     of_levels = change / max(float(change.sum()), 1e-300)
     return Posterior(
@@ -324,33 +355,28 @@ def _collect(
         df=columns.df,
         hypotheses=_over_thetas(columns.at, hypotheses, weights.weight),
         odd_images=odd_images,
-        noisier=_noisier(thetas, per_theta),
+        noisier=_noisier(pairs, per_theta),
         if_even=if_even,
         if_odd=if_odd,
     )
 
 
-def _even(thetas: list[tuple[Theta, Theta]]) -> NDArray[np.bool_]:
-    """Whether no image is odd under each pair."""
-    return np.array([t.odd == 0.0 for t, _ in thetas])
-
-
-def _sd_layout_of_even(thetas: list[tuple[Theta, Theta]], weights: GapWeights) -> float:
+def _sd_layout_of_even(pairs: _Pairs, weights: GapWeights) -> float:
     """Return the layout spread given that no image is odd.
 
     P(odd images) is part of the weight of each commit already. If the spread included it as well, a
     small P would hide every step smaller than the offset of an odd image, whatever is booted.
     """
-    even = _even(thetas)
-    likely = weights.of_noise[even]
-    layout2 = np.array([t.layout**2 for t, _ in thetas])[even]
+    likely = weights.of_noise[pairs.even]
+    layout2 = pairs.of.thetas.layouts[pairs.before[pairs.even]] ** 2
     return math.sqrt(float((likely * layout2).sum()) / max(float(likely.sum()), 1e-300))
 
 
-def _noisier(thetas: list[tuple[Theta, Theta]], per_theta: Floats) -> tuple[float, float]:
+def _noisier(pairs: _Pairs, per_theta: Floats) -> tuple[float, float]:
     """P(the step changes the spread), and the factor if it does."""
-    ratio = np.array([math.log(b.spread / t.spread) for t, b in thetas])
-    unequal = np.array([t is not b for t, b in thetas])
+    spreads = pairs.of.thetas.spreads
+    ratio = np.log(spreads[pairs.after] / spreads[pairs.before])
+    unequal = ~pairs.equal
     p = float(per_theta[unequal].sum())
     return p, math.exp(float((per_theta * ratio)[unequal].sum()) / max(p, 1e-300))
 
