@@ -296,6 +296,29 @@ def test_a_ramp_behind_a_step_is_no_part_of_its_size() -> None:
     assert step.pct == pytest.approx(100 * math.expm1(0.5), abs=3.0)
 
 
+@pytest.mark.parametrize(
+    ("step", "at", "ramp", "begin"),
+    [(-0.3, 30, 0.3, 70), (0.1, 60, -0.1, 80), (0.05, 30, 0.3, 70), (-0.1, 60, 0.3, 80)],
+)
+def test_a_step_and_a_ramp_do_not_hide_each_other(
+    step: float, at: int, ramp: float, begin: int
+) -> None:
+    line = ramp * np.maximum(np.arange(120) - begin, 0) / (119 - begin)
+    for seed in (1, 2):
+        found = look((np.array(history(seed, 120, {at: step})) * np.exp(line)).tolist())
+        assert found.ramp is not None and found.ramp.first <= begin <= found.ramp.last + 1
+        assert found.ramp.pct == pytest.approx(100 * math.expm1(ramp), abs=2.0)
+        assert places(found) == [at]
+        assert found.changes[0].pct == pytest.approx(100 * math.expm1(step), abs=1.5)
+
+
+def test_steps_alone_and_levels_that_wander_have_no_ramp_beside_them() -> None:
+    rng = np.random.default_rng(79)
+    for _ in range(10):
+        steps = {int(rng.integers(10, 140)): float(rng.normal(0.0, 0.05)) for _ in range(3)}
+        assert look(history(int(rng.integers(1000)), 150, steps)).ramp is None
+
+
 @pytest.mark.parametrize("after", [2, 4, 8, 20])
 def test_a_step_and_a_random_walk_are_no_ramps(after: int) -> None:
     for seed in range(10):

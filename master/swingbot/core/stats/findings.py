@@ -21,7 +21,7 @@ from swingbot.core.stats.history import Array, robust_sd
 from swingbot.core.stats.history_modes import FEWEST, ModesFound, find_modes
 from swingbot.core.stats.louder import louder, step_between
 from swingbot.core.stats.path_change import PathChange, path_change
-from swingbot.core.stats.ramp import LevelRamp, ramp_at_end
+from swingbot.core.stats.ramp import LevelRamp, ramp_at_end, ramp_beside_steps, without_ramp
 from swingbot.core.stats.rank_steps import kendall_p, rank_p
 from swingbot.core.stats.rounding import unrounded
 from swingbot.core.stats.steps import (
@@ -34,7 +34,7 @@ from swingbot.core.stats.steps import (
     steps_at,
 )
 from swingbot.core.stats.tip_spreads import SpreadChange, TipSpread, change_within
-from swingbot.core.stats.wander import walks
+from swingbot.core.stats.wander import WALKS, walks
 from swingbot.core.thresholds import (
     CREEP_MARGIN,
     HISTORY_EFFICIENCY,
@@ -209,7 +209,7 @@ def look(
     if not values:
         raise ValueError("a history needs at least one value")
     scale = _Scale.of(unrounded(values))
-    scaled, found = scale.array, find_modes(scale.array)
+    scaled, found = scale.array, _modes_of(scale.array)
     edges = found.edges if found is not None else [0, len(values)]
     if found is not None:  # steps are changes of the level within the modes
         scaled = _without_modes(scaled, found)
@@ -231,10 +231,10 @@ def look(
     noise = noise if line is None else noise_without_wild(scaled - line, [])
     candidate = candidate_step(scaled, steps) if whole and creep is None else None
     last = candidate.at if candidate is not None else None
-    ramp = ramp_at_end(scaled, steps, last, line) if whole else None
+    ramp, before = _ramp_and_steps(scaled, steps, last, line) if whole else (None, [])
     if ramp is not None:
         creep, candidate, scaled = None, None, scaled - ramp.line(len(values))
-        steps = steps_at(scaled, [step.at for step in steps if step.at <= ramp.begin])
+        steps = steps_at(scaled, before)
         noise = noise_without_wild(scaled, _cuts(edges, steps))
         edges = [0, ramp.at + 1, len(values)]
     cuts = _cuts(edges, steps)
@@ -377,6 +377,21 @@ def _steps(values: Array, edges: Sequence[int]) -> list[LevelStep]:
     return steps
 
 
+def _ramp_and_steps(
+    values: Array, steps: Sequence[LevelStep], candidate: int | None, line: Array | None
+) -> tuple[LevelRamp | None, list[int]]:
+    """Return the ramp at the end, and the steps before it; alone, each may look like noise that
+    wanders."""
+    cuts = [step.at for step in steps]
+    ramp = ramp_at_end(values, steps, candidate, line)
+    if ramp is not None:
+        return ramp, [at for at in cuts if at <= ramp.begin]
+    if not cuts and candidate is None and line is None and noise_about(values, []).alike < WALKS:
+        return None, []
+    both = ramp_beside_steps(values, without_ramp(values, cuts, candidate, line))
+    return both if both is not None else (None, [])
+
+
 def _with_step_at(values: Array, steps: list[LevelStep], at: int) -> list[LevelStep]:
     """Add the step where the noise changes, if the levels on both sides differ."""
     before = [step for step in steps if step.at < at]
@@ -389,6 +404,19 @@ def _with_step_at(values: Array, steps: list[LevelStep], at: int) -> list[LevelS
 
 def _cuts(edges: Sequence[int], steps: Sequence[LevelStep]) -> list[int]:
     return sorted({*edges[1:-1], *(step.at for step in steps)})
+
+
+def _modes_of(values: Array) -> ModesFound | None:
+    """Return the modes; None if a ramp, whose points are in none, leaves as little noise."""
+    found = find_modes(values)
+    if found is None:
+        return None
+    ramp, cuts = _ramp_and_steps(values, find_steps(values), None, None)
+    if ramp is None:
+        return found
+    about_line = noise_without_wild(values - ramp.line(len(values)), cuts).sd
+    about_modes = noise_without_wild(_without_modes(values, found), found.edges[1:-1]).sd
+    return found if about_modes < about_line else None
 
 
 def _without_modes(values: Array, found: ModesFound) -> Array:

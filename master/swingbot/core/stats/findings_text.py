@@ -180,6 +180,8 @@ def _mode_change(change: ModeChange, x: Labels) -> str:
             f"{_one_in(rare.share, 'point')} takes a path about {two_digits(abs(far))} %"
             f" {'lower' if far < 0.0 else 'higher'}, before it none"
         )
+    elif len(before) == len(after) == 1:
+        what = "the level changed"
     elif len(before) == len(after):
         what = f"the {_NUMBERS[len(before)]} modes changed"
     else:

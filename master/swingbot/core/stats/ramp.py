@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from swingbot.core.stats.history import Array
-from swingbot.core.stats.steps import LevelStep, likely
+from swingbot.core.stats.steps import LevelStep, find_steps, likely
 from swingbot.core.stats.wander import WALKS, misfit
-from swingbot.core.thresholds import CREEP_MARGIN, HISTORY_TREND_P
+from swingbot.core.thresholds import CREEP_MARGIN, HISTORY_TREND_P, STEP_FEWEST
 
 _FEWEST: Final = 8  # points of a ramp, and of the level before it
 _MOST: Final = 400  # points that are searched
@@ -47,10 +47,7 @@ def ramp_at_end(
     """
     best, least = None, math.inf
     cuts = [step.at for step in steps]
-    against = misfit(values if line is None else values - line, cuts)[0]
-    against += 0.0 if line is None else math.log(len(values))
-    if candidate is not None:
-        against = min(against, misfit(values, [*cuts, candidate])[0])
+    against = without_ramp(values, cuts, candidate, line)
     for kept in range(len(cuts), -1, -1):
         if kept < len(cuts) and steps[kept].effect * steps[-1].effect < 0.0:
             break
@@ -64,6 +61,59 @@ def ramp_at_end(
         if still and found < min(against, least):
             best, least = ramp, found
     return best
+
+
+def without_ramp(
+    values: Array, cuts: Sequence[int], candidate: int | None, line: Array | None
+) -> float:
+    """Return the criterion of what explains the points without a ramp."""
+    against = misfit(values if line is None else values - line, cuts)[0]
+    against += 0.0 if line is None else math.log(len(values))
+    if candidate is not None:
+        against = min(against, misfit(values, [*cuts, candidate])[0])
+    return against
+
+
+def ramp_beside_steps(values: Array, against: float) -> tuple[LevelRamp, list[int]] | None:
+    """Return a ramp and the steps before it that hide each other from searches one by one; None if
+    the criterion does not prefer them to `against`, or to a level that wanders.
+    """
+    n = len(values)
+    first = max(n - _MOST, 0)
+    at = _step_before_ramp(values[first:])
+    ramp, cuts = _best(values, first + at) if at else None, list[int]()
+    for _ in range(2):
+        if ramp is None:
+            return None
+        cuts = [step.at for step in find_steps(values - ramp.line(n))]
+        if not cuts or cuts[-1] > ramp.at:
+            return None
+        ramp = _best(values, cuts[-1])
+    if ramp is None or ramp.p >= HISTORY_TREND_P:
+        return None
+    found, wander = misfit(values - ramp.line(n), cuts)
+    found += 2.0 * math.log(n) + CREEP_MARGIN
+    return (ramp, cuts) if wander[0] < WALKS and found < against else None
+
+
+def _step_before_ramp(values: Array) -> int:
+    """Return where the step begins that leaves the least squares beside a ramp after it; 0 for
+    none."""
+    n = len(values)
+    places = np.arange(2 * _FEWEST, n - _FEWEST)
+    if not len(places):
+        return 0
+    rises = np.maximum(np.arange(n) - places[:, None], 0).astype(float)
+    rises -= rises.mean(axis=1, keepdims=True)
+    rises /= np.sqrt((rises**2).sum(axis=1, keepdims=True))
+    centred = values - values.mean()
+    left = centred - (rises @ centred)[:, None] * rises
+    steps = np.arange(1, n)
+    own = steps * (n - steps) / n - np.cumsum(rises, axis=1)[:, :-1] ** 2
+    gains = np.cumsum(left, axis=1)[:, :-1] ** 2 / np.maximum(own, 1e-9)
+    gains[(steps < STEP_FEWEST) | (steps > places[:, None] - _FEWEST + 1) | (own < 1e-3)] = 0.0
+    squares = (left**2).sum(axis=1, keepdims=True) - gains
+    return int(steps[np.unravel_index(int(np.argmin(squares)), squares.shape)[1]])
 
 
 def _best(values: Array, begin: int) -> LevelRamp | None:
