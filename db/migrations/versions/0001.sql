@@ -434,6 +434,7 @@ CREATE TABLE comparison (
     unjudged     integer NOT NULL DEFAULT 0 CHECK (unjudged >= 0),      -- counters without a row: the evidence of others was stronger
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),
     reason       text,
+    answer       jsonb,                                                 -- what a night of anchor boots says of its testbox (core/plan/long_screening.py)
     request_key  text UNIQUE,                                           -- makes repeated requests idempotent
     created_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz

@@ -14,7 +14,7 @@ from .access import access_events, asked_by, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .compilers import list_compilers
-from .estimate import mean_boot_seconds
+from .estimate import LabQueue, mean_boot_seconds
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
@@ -62,6 +62,7 @@ from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, vari
 
 __all__ = [
     "REACHABLE",
+    "LabQueue",
     "NotFound",
     "access_events",
     "asked_by",

@@ -18,6 +18,12 @@ SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots,
 FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id JOIN variant v ON v.id = c.base
 WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 """
+_NIGHT = """
+SELECT c.id, c.status, c.reason, c.boots, c.created_at, c.ended_at, c.answer, p.spec,
+  (SELECT count(*) FROM boot b WHERE b.testbox = p.testbox AND b.series = 'c' || c.id) AS done
+FROM comparison c JOIN comparison_part p ON p.comparison = c.id
+WHERE c.kind = 'anchor' AND c.purpose = 'screen' AND p.testbox = :name ORDER BY c.id DESC LIMIT 1
+"""
 # Metrics that repeat the number of another: in the latest comparison that has them (the last 20
 # comparisons of each testbox are read), otherwise in the noise record, which has all boots.
 _ALIASES = """
@@ -66,6 +72,16 @@ def anchors(conn: sa.Connection, testbox: str) -> list[Row]:
     return [
         row | {"id": shown("comparison", row["id"])} for row in rows(conn, _ANCHORS, name=testbox)
     ]
+
+
+def night(conn: sa.Connection, testbox: str) -> Row | None:
+    """The last night of anchor boots of the testbox (`swingbot testbox screen`), or None.
+
+    `done` of its `boots` are over; `answer` is there when all are.
+    """
+    for row in rows(conn, _NIGHT, name=testbox):
+        return row | {"id": shown("comparison", row["id"])}
+    return None
 
 
 def plain_record(detail: Row) -> Row:

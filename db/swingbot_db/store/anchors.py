@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from swingbot.core.model.records import (
     Comparison,
 )
@@ -26,7 +30,8 @@ class Anchors(Rows):
             "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON"
             " p.comparison = c.id"
             " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :testbox"
-            " ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
+            " ORDER BY CASE WHEN c.purpose = 'screen' THEN 2 WHEN c.kind = 'watch' THEN 1"
+            " ELSE 0 END, c.id DESC LIMIT 1",
             testbox=testbox,
         )
         return AnchorKernel(row.tree, row.base, row.spec) if row else None
@@ -52,6 +57,14 @@ class Anchors(Rows):
             " NULL",
             id=number,
             mark=mark,
+        )
+
+    def set_answer(self, number: int, answer: Mapping[str, Any]) -> None:
+        self.execute(
+            "UPDATE comparison SET answer = CAST(:answer AS jsonb) WHERE id = :id AND kind ="
+            " 'anchor'",
+            id=number,
+            answer=json.dumps(answer),
         )
 
     def asked_kernel(self, testbox: str) -> AnchorKernel | None:

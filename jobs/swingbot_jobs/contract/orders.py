@@ -23,6 +23,8 @@ PHASES = ("booting", "running", "returning", "idle", "lost")
 CONTROLLER_HEADER = "X-Swingbot-Controller"
 # Purpose of a boot whose order names none, as in old orders: comparisons and bisection searches.
 SEARCH = "search"
+# Purpose of the boots of a long screening, which take turns between the ways into the kernel.
+SCREEN = "screen"
 SCHEMA_DIR = resources.folder("jobs") / "schema"
 _OUTCOME = "outcome-1.schema.json"
 

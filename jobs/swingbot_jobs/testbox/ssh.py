@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final
 
 from swingbot_jobs.codec import Required, at_least, at_most, matches, one_of
+from swingbot_jobs.contract.orders import SCREEN
 from swingbot_jobs.testbox.table import AbsolutePath, Seconds, read, refuse, words
 from swingbot_jobs.yaml_lines import LocatedValue
 
@@ -105,6 +106,21 @@ class SshDriver:
     network: Address = field(default_factory=Address)
     # pattern of `uname -r` in the idle system, with * and ?; empty: not checked
     idle_release: str = ""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Return whether boots of a long screening can be entered in both ways."""
+        return self.enter == "kexec" and bool(self.reboot_command)
+
+    def for_boot(self, k: int, purpose: str) -> SshDriver:
+        """Return the driver of the k-th boot for this purpose.
+
+        Boots of a long screening take turns, which mirror: twice kexec, four times reboot, twice
+        kexec. Neither a drift over the night nor the order within a pair favours one of them.
+        """
+        if purpose == SCREEN and self.takes_turns and k // 2 % 4 in (1, 2):
+            return replace(self, enter="reboot")
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return the public facts: neither addresses nor the words of commands,

@@ -320,6 +320,18 @@ MOVED_SPREAD_P: Final = 1e-4
 # testboxes are quarantined for shifts that change no verdict.
 MOVED_LEAST_SHARE: Final = 0.25
 
+# --- the long screening of a testbox (core/plan/long_screening.py) ---
+
+# Boots that a night must hold. Fewer: a drift, a slow first run or a second mode of the size of the
+# minimum effect is often missed.
+SCREENING_BOOTS: Final = 40
+# Boots of a night at most. More: it costs time that anchors of other days use better.
+SCREENING_MOST_BOOTS: Final = 80
+# P below which a kind of finding is claimed. Larger: nights of a sound testbox name faults.
+SCREENING_P: Final = 1e-3
+# Seconds below which no run is shortened. Smaller: runs measure their own start.
+SCREENING_RUN_SECONDS: Final = 5
+
 # --- alerts for the operator (core/plan/alerts.py) ---
 
 # Part of the limit to which the share of invalid runs must fall before the alert is over. 1: an

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonStatus
@@ -23,7 +25,12 @@ class Anchors(Noun):
             lambda c: c.kind in ("anchor", "watch") and c.status == "done"
         )
         here = [c for c in done if _spec_on(c, testbox)]
-        last = max(here, key=lambda c: (c.kind == "anchor", c.id), default=None)
+        order = {"anchor": 2, "watch": 1}
+        last = max(
+            here,
+            key=lambda c: (0 if c.purpose == "screen" else order[c.kind], c.id),
+            default=None,
+        )
         return None if last is None else AnchorKernel(last.tree, last.base, _spec_on(last, testbox))
 
     def boots(self, testbox: str) -> list[AnchorBoots]:
@@ -49,6 +56,10 @@ class Anchors(Noun):
             self.db.comparisons[number] = replace(
                 row, comparison=replace(row.comparison, reason=mark)
             )
+
+    def set_answer(self, number: int, answer: Mapping[str, Any]) -> None:
+        row = self.db.comparisons[number]
+        self.db.comparisons[number] = replace(row, answer=dict(answer))
 
     def asked_kernel(self, testbox: str) -> AnchorKernel | None:
         for c in Comparisons(self.db)._where(lambda c: c.kind != "anchor" and c.open):

@@ -143,6 +143,7 @@ class Asked:
     created_at: datetime
     change: int | None = None
     ended_at: datetime | None = None
+    answer: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,12 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.app.commands.requests import dry_run_option
 from swingbot.app.keep.testbox_here import testbox_here
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.core.text.numbers import duration
-from swingbot.service.lab import set_testboxes
+from swingbot.service.lab import screen_testbox, set_testboxes
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
@@ -109,6 +110,8 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             ),
         )
     )
+    if facts["night"]:
+        click.echo("\n" + "\n".join(_night(facts["name"], facts["night"])))
     if why := facts["aa_record"]["restricted"]:
         click.echo(f"\nmail  {why}")
     if facts["jobs"]:
@@ -242,6 +245,110 @@ def resume(session: CommandContext, name: str, json_: bool) -> None:
     """Return a testbox to service. Earlier boots of its anchor no longer serve as reference."""
     set_testboxes.resume(session.lab.transaction, name)
     _moved(session, name, f"testbox {name} is active", json_)
+
+
+@testbox.command()
+@click.argument("name")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0.1, max=72.0),
+    default=8.0,
+    show_default=True,
+    help="Testbox time that the boots may take.",
+)
+@click.option("--again", is_flag=True, help="Begin another night although there is an answer.")
+@dry_run_option
+@with_session_json
+def screen(
+    session: CommandContext, name: str, hours: float, again: bool, dry_run: bool, json_: bool
+) -> None:
+    """Boot one known kernel for a night, to learn what a testbox can resolve.
+
+    Prints what it boots and how long that takes, then queues it. Later calls show how far it is
+    and, at its end, the answer. `swingbot cancel` ends it.
+
+    \b
+    Example:
+      swingbot testbox screen rack7 --hours 8
+    """
+    night = _last_night(session, name)
+    if night is not None and (
+        night["status"] in ("waiting", "running") or (night["status"] == "done" and not again)
+    ):
+        say_json({"night": night, "plan": None}) if json_ else click.echo(
+            "\n".join(_night(name, night))
+        )
+        return
+    lab = session.lab
+    with lab.transaction("plan night") as tx:
+        asked = screen_testbox.plan_night(lab.catalogue.testboxes, tx, name, hours)
+    with session.reading() as conn:
+        kernel = (asked.build_key, name, asked.kernel.spec)
+        first = read.LabQueue.load(conn).left_with("anchor", {kernel: 1})
+    plan = asked.plan
+    eta = None if first is None else first + (plan.boots - 1) * plan.boot_seconds
+    if not dry_run:
+        screen_testbox.begin_night(lab.transaction, lab.catalogue.testboxes, asked)
+        night = _last_night(session, name)
+    if json_:
+        document = {
+            "commit": asked.commit,
+            "boots": plan.boots,
+            "boot_seconds": plan.boot_seconds,
+            "seconds": plan.seconds,
+            "eta_seconds": eta,
+            "full_boot_seconds": plan.full_boot_seconds,
+            "runtime_share": plan.runtime_share,
+            "unit_jobs": [job.name for job in plan.unit_jobs],
+        }
+        say_json({"night": None if dry_run else night, "plan": document})
+        return
+    turns = screen_testbox.two_ways(lab.catalogue.testboxes.present[name])
+    shorter = plan.boot_seconds < plan.full_boot_seconds
+    click.echo(
+        f"{plan.boots} boots of {asked.commit[:12]} on {name}, {duration(plan.boot_seconds)} each:"
+        f" {duration(plan.seconds)}"
+        + (", in turns by kexec and reboot" if turns else "")
+        + f"\n{len(plan.unit_jobs)} unit jobs"
+        + (
+            f", runs shortened so that the night holds them: a boot with the full jobs takes"
+            f" {duration(plan.full_boot_seconds)}"
+            if shorter
+            else ", as its anchor runs them"
+        )
+        + f"\nover in {duration(eta)}"
+        + ("" if eta is None else ", after what is queued now; later requests go first")
+    )
+    if not dry_run and night is not None:
+        click.echo(
+            f"{night['id']} is queued: `swingbot testbox screen {name}` shows it,"
+            f" `swingbot cancel {night['id']}` ends it"
+        )
+
+
+def _last_night(session: CommandContext, name: str) -> dict[str, Any] | None:
+    with session.reading() as conn:
+        night: dict[str, Any] | None = read.testbox(conn, name)["night"]
+    return night
+
+
+def _night(name: str, night: dict[str, Any]) -> list[str]:
+    """What is known of the last night of a testbox, in lines."""
+    head = f"night {night['id']} of {night['created_at']}: "
+    if night["status"] in ("waiting", "running"):
+        return [
+            f"{head}{night['status']}, {night['done']} of {night['boots']} boots are over;"
+            f" `swingbot cancel {night['id']}` ends it"
+        ]
+    answer = night["answer"]
+    if not answer:
+        return [f"{head}{night['status']}: {night['reason'] or 'no reason given'}"]
+    lines = [f"{head}{answer['boots']} of {night['boots']} boots came up"]
+    lines += [f"  {metric['unit_job']}: {metric['words']}" for metric in answer["metrics"]]
+    if not answer["metrics"]:
+        lines.append("  no run gave a headline metric: `swingbot show` names what failed")
+    lines += [f"  suspicious: {why}" for why in answer["suspicious"]]
+    return lines
 
 
 def _moved(session: CommandContext, name: str, message: str, json_: bool) -> None:

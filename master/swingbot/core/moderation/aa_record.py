@@ -101,5 +101,5 @@ def why_restricted(
     return (
         f"the A/A record of {testbox} has {record.pairs} of {rules.pairs} pairs of boots of one"
         f" kernel, on {record.days} of {rules.days} days{since}: its results go to mail.to alone"
-        " until anchors of idle time complete it"
+        f" until `swingbot testbox screen {testbox}` or anchors of idle time complete it"
     )

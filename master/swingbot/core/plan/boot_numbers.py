@@ -23,6 +23,8 @@ class BootPurpose(StrEnum):
     FRESH = "fresh"
     # A known kernel booted again to see whether the testbox has drifted.
     ANCHOR = "anchor"
+    # A night of boots of a known kernel that shows what a testbox can resolve.
+    SCREEN = orders.SCREEN
     # The parent of a culprit against a tip with the fix.
     FIX = "fix"
     # The gates of proof. A repeated gate has a purpose of its own, see `of_gate`.

@@ -12,9 +12,11 @@ from typing import Final
 from swingbot.core.model.records import Comparison
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import claims, moved
+from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.service.kernel.images import images_of
+from swingbot.service.lab.screen_testbox import answer_night
 from swingbot.service.ports import Catalogue, Transaction
 from swingbot.service.ports.anchors import Anchors
 from swingbot.service.ports.boots import Boots
@@ -53,6 +55,12 @@ def _check(
         if trouble is not None
         else _claim(catalogue, tx.specs, tx.boots, tx.noise, comparison, image)
     )
+    if comparison.purpose == BootPurpose.SCREEN:
+        full = tx.anchors.kernel(testbox) or tx.anchors.asked_kernel(testbox)
+        tx.anchors.set_answer(
+            comparison.id,
+            answer_night(catalogue, tx.specs, tx.boots, full, comparison, image),
+        )
     state, reason = tx.testboxes.reasons()[testbox]
     tx.comparisons.set_status(comparison.id, "done", mark)
     if trouble is not None and state == "active":
@@ -85,7 +93,10 @@ def _trouble(
     earlier = [
         c
         for c in anchors.of_testbox(testbox, "done")
-        if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts
+        if c.id < comparison.id
+        and c.base == comparison.base
+        and c.parts == comparison.parts
+        and c.purpose == comparison.purpose
     ]
     sound = [c for c in earlier if not c.reason][-REFERENCE:]
     past = [

@@ -72,7 +72,9 @@ def compare_anchor(
         (
             anchor
             for anchor in reversed(anchors.of_testbox(testbox, "done"))
-            if anchor.base == variant and anchor.parts == parts
+            if anchor.base == variant
+            and anchor.parts == parts
+            and anchor.purpose != BootPurpose.SCREEN
         ),
         None,
     )

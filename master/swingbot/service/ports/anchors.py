@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from swingbot.core.model.records import (
     Comparison,
@@ -27,7 +28,8 @@ class Anchors(Protocol):
 
     def kernel(self, testbox: str) -> AnchorKernel | None:
         """Return the kernel of the testbox's last anchor, or of the base of its latest
-        watch comparison, both of which are built. None without either.
+        watch comparison, both of which are built; without either, that of its last night, whose
+        runs may be shortened. None without any.
         """
 
     def boots(self, testbox: str) -> list[AnchorBoots]:
@@ -40,6 +42,9 @@ class Anchors(Protocol):
 
         The first mark stays; other comparisons are not touched.
         """
+
+    def set_answer(self, number: int, answer: Mapping[str, Any]) -> None:
+        """Store what a night of anchor boots says about its testbox."""
 
     def asked_kernel(self, testbox: str) -> AnchorKernel | None:
         """Return a kernel to screen a new testbox with: the base of its oldest open request, or

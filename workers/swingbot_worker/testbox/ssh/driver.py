@@ -53,7 +53,11 @@ class Ssh:
             self._console(Path(work, "console"), request.fence) as raw,
         ):
             session = Session(
-                testbox=self.testbox, driver=self.how, link=link, request=request, raw=raw
+                testbox=self.testbox,
+                driver=self.how.for_boot(request.k, request.purpose),
+                link=link,
+                request=request,
+                raw=raw,
             )
             try:
                 progress = session.run()
