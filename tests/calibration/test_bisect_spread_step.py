@@ -9,11 +9,14 @@ import pytest
 from swingbot.app.bisect_run.result_json import exit_status
 from swingbot.core.bisect.state import Conclude, Conclusion
 from swingbot.core.bisect.tell import journal
+from swingbot.core.bisect.thresholds import Policy
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise
 from tests.worlds import SimulatedBench
 
 
-def ended(seed: int, spread_steps: dict[int, float], effect: float = 0.0) -> Ended:
+def ended(
+    seed: int, spread_steps: dict[int, float], effect: float = 0.0, policy: Policy | None = None
+) -> Ended:
     bench = SimulatedBench(
         commits=24,
         culprit=None,
@@ -24,7 +27,7 @@ def ended(seed: int, spread_steps: dict[int, float], effect: float = 0.0) -> End
         run_noise=0.01,
         boot_noise=0.02,
     )
-    return bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench)))
+    return bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench)), policy)
 
 
 @pytest.mark.parametrize(("seed", "culprit"), [(1, 8), (2, 15)])
@@ -37,7 +40,14 @@ def test_three_times_the_noise_at_the_same_mean_is_found_and_named(seed: int, cu
     )
     interval = conclusion.interval_pct
     assert interval is not None and interval[0] < 0.0 < interval[1]
-    assert conclusion.probability is not None and 0.9 < conclusion.probability < 0.99
+    assert conclusion.probability is not None and conclusion.probability >= 0.99
+
+
+def test_a_change_of_spread_less_certain_than_was_asked_for_names_no_commit() -> None:
+    conclusion = ended(2, {15: 3.0}, policy=Policy(confidence=0.9999, max_boots=80)).conclusion
+    assert (conclusion.kind, conclusion.culprits) == ("inconclusive", ())
+    assert conclusion.suspect == 15 and conclusion.settled_by == "more boots"
+    assert conclusion.probability is not None and 0.5 < conclusion.probability < 0.9999
 
 
 def test_equal_noise_is_never_called_a_change_of_spread() -> None:

@@ -332,9 +332,11 @@ SPREAD_CHANGED_P: Final = 0.9
 # again, instead of ending the bisection. Lower: more boots where nothing changed.
 SPREAD_SUSPECT: Final = 0.5
 # Numbers of fresh pairs after which the spreads of a suspect and its parent are compared, and the
-# error of each comparison. Fewer pairs: a factor of three is not seen; higher: chance is a finding.
+# errors of each comparison; the smallest that shows a change counts in the probability. Fewer
+# pairs: a factor of three is not seen; a higher first error: chance is a finding.
 SPREAD_PAIRS: Final = (8, 12, 16, 24, 32)
 SPREAD_STEP_ALPHA: Final = 0.005
+SPREAD_STEP_ALPHAS: Final = (SPREAD_STEP_ALPHA, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 # Total probability of the commits that are listed when the budget is spent. Higher: longer lists;
 # lower: the culprit is more often not on it.
 LISTED_P: Final = 0.9

@@ -19,7 +19,7 @@ from swingbot.core.bisect.state import Action, Conclusion, Culprit, Wait
 from swingbot.core.bisect.thresholds import (
     SPREAD_CHANGED_P,
     SPREAD_PAIRS,
-    SPREAD_STEP_ALPHA,
+    SPREAD_STEP_ALPHAS,
     SPREAD_SUSPECT,
 )
 from swingbot.core.model.bisection import WantedBoot
@@ -89,21 +89,28 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     pairs = next((n for n in SPREAD_PAIRS if len(ks) < n), most)
     runs = [[BootRuns(k=k, values=side[k].values) for k in ks] for side in boots]
     levels = [[ev.effect(float(np.mean(b.values))) for b in side] for side in runs]
-    tested = [
-        spread_change(levels[0][:n], levels[1][:n], SPREAD_STEP_ALPHA)
-        for n in SPREAD_PAIRS
-        if len(ks) >= n
-    ]
     wider = case.posterior.noisier[1] > 1.0
-    shown = [ratio for ratio in tested if ratio is not None and (ratio > 1.0) == wider]
-    if shown and where(case, left, right) < case.policy.confidence:
-        return None
-    if shown:
-        row = compare(
-            runs[0], runs[1], Rule(min_effect_pct=case.state.min_effect_pct, unimodal=True)
-        )
-        return concluded(case, _found(case, left, right, row, len(ks), shown[-1]))
-    if len(ks) >= most or case.used + 2 > case.policy.max_boots + 2 * most:
+
+    def shown(alpha: float) -> list[float]:
+        tested = [
+            spread_change(levels[0][:n], levels[1][:n], alpha) for n in SPREAD_PAIRS if len(ks) >= n
+        ]
+        return [ratio for ratio in tested if ratio is not None and (ratio > 1.0) == wider]
+
+    alpha = min((alpha for alpha in SPREAD_STEP_ALPHAS if shown(alpha)), default=None)
+    last = len(ks) >= most or case.used + 2 > case.policy.max_boots + 2 * most
+    if alpha is not None:
+        place, wanted = where(case, left, right), case.policy.confidence
+        likely = _stated(case, left, right, alpha)
+        if place < wanted or (likely < wanted and place < likely / place):
+            return None
+        if likely >= wanted or last:
+            row = compare(
+                runs[0], runs[1], Rule(min_effect_pct=case.state.min_effect_pct, unimodal=True)
+            )
+            ratio = shown(alpha)[-1]
+            return concluded(case, _found(case, left, right, row, len(ks), ratio, alpha))
+    elif last:
         return concluded(case, _not_shown(case, left, right, len(ks)))
     missing = missing_boots(ev, left, right, pairs, layouts=False)
     return ask(case, missing, "fresh boots show whether the spread changes at the suspect")
@@ -115,14 +122,15 @@ def where(case: Assessment, left: int, right: int) -> float:
     return share(case.posterior, left, right) / max(float(commit.sum()), 1e-300)
 
 
-def _stated(case: Assessment, left: int, right: int) -> float:
-    """P(the step is there), given that fresh boots show one.
+def _stated(case: Assessment, left: int, right: int, alpha: float) -> float:
+    """P(the step is there), given that fresh boots show one at `alpha`.
 
     Wild boots explain a larger spread as well, and the posterior allows for them. Fresh boots of
-    two neighbours that differ bound the error of all the comparisons.
+    two neighbours that differ bound the error of all the comparisons, and no creep of the level
+    makes them differ.
     """
-    real = max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * SPREAD_STEP_ALPHA)
-    return where(case, left, right) * real * (1.0 - case.posterior.creep)
+    real = max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * alpha)
+    return where(case, left, right) * real
 
 
 def members_of(case: Assessment, left: int, right: int) -> tuple[int, ...]:
@@ -132,8 +140,17 @@ def members_of(case: Assessment, left: int, right: int) -> tuple[int, ...]:
 
 
 def _found(
-    case: Assessment, left: int, right: int, row: ComparisonRow, pairs: int, ratio: float
+    case: Assessment,
+    left: int,
+    right: int,
+    row: ComparisonRow,
+    pairs: int,
+    ratio: float,
+    alpha: float,
 ) -> Conclusion:
+    """A culprit, or a set; a suspect where the probability is less than was asked for."""
+    likely = _stated(case, left, right, alpha)
+    named = likely >= case.policy.confidence
     members, interval = members_of(case, left, right), row.interval_pct
     same = interval is None or interval[0] <= 0.0 <= interval[1]
     what = "same mean" if same else f"{row.change_pct:+.1f} %"
@@ -141,24 +158,26 @@ def _found(
         Culprit(
             idx=c,
             parent_idx=case.name(left),
-            probability=_stated(case, case.ev.points.index(c) - 1, case.ev.points.index(c)),
+            probability=_stated(case, case.ev.points.index(c) - 1, case.ev.points.index(c), alpha),
             change_pct=row.change_pct,
             interval_pct=interval,
         )
         for c in members
+        if named
     )
     return Conclusion(
-        kind="culprit" if len(members) == 1 else "credible_set",
+        kind="inconclusive" if not named else "culprit" if len(members) == 1 else "credible_set",
         reason=(
             f"{what}, {two_digits(ratio)} times the spread between boots, in {pairs} fresh pairs of"
             " boots; layout not checked: one build of each"
         ),
         culprits=culprits,
         members=members,
-        probability=_stated(case, left, right),
+        probability=likely,
         change_pct=row.change_pct,
         interval_pct=interval,
         spread_ratio=ratio,
+        settled_by=None if named else "more boots",
     )
 
 
