@@ -132,6 +132,24 @@ def test_a_login_is_kept_for_its_owner_alone_and_used_until_it_ends(
     assert run("logout", env).output == "was not logged in\n"
 
 
+@pytest.mark.parametrize("url", ["http://lab.example", "http://10.0.0.1:8010"])
+def test_a_token_is_not_sent_in_the_open_unless_asked_to(url: str, tmp_path: Path) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9"}
+    refused = run(f"login {url}", env, "swingbot_x\n")
+    assert refused.exit_code == 2 and "could read your token" in refused.output
+    for option in ("--insecure", "--anonymous"):  # asks for the service
+        tried = run(f"login {url} {option}", env, "swingbot_x\n")
+        assert tried.exit_code == 1 and "cannot be reached" in tried.output
+    assert not (tmp_path / "swingbot").exists()
+
+
+def test_a_port_alone_finds_no_service(tmp_path: Path) -> None:
+    said = run("--port 8010 list trees", {"SWINGBOT_PATHS_STATE": str(tmp_path)})
+    assert said.exit_code == 1
+    assert f"not running on {tmp_path}" in said.output
+    assert "--port alone does not find a service" in said.output
+
+
 def test_pages_that_need_a_token_say_so_to_a_command(db_url: str, tmp_path: Path) -> None:
     with served(db_url, tmp_path, SWINGBOT_WEB_READ="token") as web:
         refused = run("list trees", elsewhere(web, tmp_path))

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -257,3 +259,44 @@ def test_bundles_that_are_cut_off_or_need_what_is_not_there_are_refused(
     assert "web.patch_kib" in refused(site, ada, whole + bytes(large), second)
     lie = whole.replace(second.encode(), first[::-1].encode())
     assert "not all the commits" in refused(site, ada, lie, second)
+
+
+def test_two_uploads_of_the_same_commits_at_once_make_one_table(site: Site, checkout: Path) -> None:
+    sha = commit(checkout, "mm/new.c", "int x;\n")
+    bundle = base64.b64encode(bundle_of(checkout, f"{site.commits[-1]}..main")).decode()
+    people = [site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Ada 2", "Bob")]
+    keys = {"head": "HEAD", "commits": {"HEAD": sha}, "bundle": bundle}
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda who: site.json(who, **keys), people * 2))
+    assert {answer.status_code for answer in answers} <= {200, 201}, [a.text for a in answers]
+    assert {answer.json()["id"] for answer in answers} == {"c1"}
+    assert mirror_of(site).sent() == {sha}
+
+
+def test_a_token_that_is_revoked_in_mid_upload_leaves_nothing(site: Site, checkout: Path) -> None:
+    sha = commit(checkout, "mm/new.c", "int x;\n")
+    bundle = base64.b64encode(bundle_of(checkout, f"{site.commits[-1]}..main")).decode()
+    headers, before = site.web.token("Ada", Role.SUBMITTER), state(site)
+    body = json.dumps(
+        {"tree": "fake", "base": "base", "head": "HEAD", "commits": {"HEAD": sha}, "bundle": bundle}
+    ).encode()
+    head = f"POST /compare HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+    head += f"Content-Type: application/json\r\nAuthorization: {headers['Authorization']}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", site.web.port)) as sent:
+        sent.sendall(head.encode() + body[:100])
+        writes = "SELECT count(*) FROM access_token WHERE who = 'Ada' AND used_at IS NOT NULL"
+        while not _scalar(site, writes):
+            pass
+        _scalar(
+            site,
+            "UPDATE access_token SET revoked_at = now(), revoked_by = 'x' WHERE who = 'Ada'"
+            " RETURNING 1",
+        )
+        sent.sendall(body[100:])
+        answer = sent.recv(1 << 16).decode()
+    assert answer.startswith("HTTP/1.1 401") and state(site) == before
+
+
+def _scalar(site: Site, query: str) -> Any:
+    with site.web.engine.begin() as conn:
+        return conn.execute(sa.text(query)).scalar()

@@ -134,6 +134,51 @@ def test_who_asked_cancels_and_others_do_not(site: Site, tmp_path: Path) -> None
     assert site.web.client.post("/comparison/c3/cancel").status_code == 403
 
 
+def test_who_asked_extends_with_the_same_plan_and_pays_for_it(serve: Serve, tmp_path: Path) -> None:
+    site = serve(SWINGBOT_WEB_TESTBOX_MINUTES="100")
+    ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    assert run("compare base tip --boots 2", ada).exit_code == 0
+    for words in ("extend c1 --boots 2 --dry-run", "extend c1 --boots 2 --dry-run --json"):
+        planned, planned_away = (run(words, env) for env in (here(site), ada))
+        assert planned.exit_code == planned_away.exit_code == 0, planned_away.output
+        assert planned_away.stdout == planned.stdout and planned_away.stderr == planned.stderr
+    assert "c1 is not yours" in run("extend c1 --boots 2", bob).output
+    extended = run("extend c1 --boots 2 --json", ada)
+    assert extended.exit_code == 0, extended.output
+    assert boots_of(site, "c1") == 4 and '"boots_each": 4' in extended.stdout
+    row = "SELECT testbox_seconds FROM asked WHERE who = 'Ada submitter'"
+    spent = site.web.conn.execute(sa.text(row)).scalar_one()
+    site.web.conn.rollback()
+    assert run("extend c1 --boots 1", ada).exit_code == 0
+    more = site.web.conn.execute(sa.text(row)).scalar_one()
+    site.web.conn.rollback()
+    assert more > spent > 0
+    refused = run("extend c1 --boots 900", ada)
+    assert refused.exit_code == 2 and "in 24 hours are left" in refused.output
+    assert run("extend c1 --boots 1", moderator).exit_code == 0
+    for words in (
+        "extend c9 --boots 1",
+        "extend b1 --boots 1",
+        "extend c1",
+        "extend c1 --boots 1000",
+    ):
+        told, told_away = (run(words, env) for env in (here(site), ada))
+        assert told.exit_code == told_away.exit_code == 2, told_away.output
+        assert told_away.output == told.output
+    patch = files(site, tmp_path)["patch"]
+    rows = run(f"extend c1 --boots 1 --variant v2={patch}", ada)
+    assert rows.exit_code == 2 and "on the service's own host only" in rows.output
+    assert boots_of(site, "c1") == 6
+
+
+def boots_of(site: Site, id_: str) -> int:
+    boots = site.web.conn.execute(sa.text(f"SELECT boots FROM comparison WHERE id = {id_[1:]}"))
+    number = int(boots.scalar_one())
+    site.web.conn.rollback()
+    return number
+
+
 def test_what_an_operator_alone_may_is_refused(site: Site, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("suite: x\n")

@@ -65,6 +65,8 @@ ROUTES: Final = {
     "POST /compare": "patches",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
+    "POST /comparison/{id}/extend": "JSON",
+    "POST /experiment/{id}/extend": "JSON",
     "POST /experiment": "patches",
     "POST /moderation/switch": "JSON",
     "POST /moderation/{id}": "JSON",

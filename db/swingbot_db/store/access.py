@@ -148,6 +148,17 @@ class Access(Rows):
             seconds=testbox_seconds,
         )
 
+    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        self.execute(
+            "INSERT INTO asked AS q (comparison, who, token, testbox_seconds) VALUES (:comparison,"
+            " :who, :token, :seconds) ON CONFLICT (comparison, who) DO UPDATE SET at = now(),"
+            " testbox_seconds = q.testbox_seconds + EXCLUDED.testbox_seconds",
+            comparison=comparison,
+            who=person.who,
+            token=person.token,
+            seconds=testbox_seconds,
+        )
+
 
 def _person(row: sa.Row[Any]) -> Person:
     return Person(who=row.who, role=Role(row.role), token=row.id)

@@ -436,7 +436,8 @@ class Mirror:
     def patch(self, commit: str) -> bytes:
         """Return `commit` as a mail for `git am`.
 
-        Raises GitError with the reason if a commit has no patch. That a patch is too large
+        Raises GitError with the reason if a commit has no patch, or a person sent it: kits show
+        patches to everybody. That a patch is too large
         is remembered.
         """
 
@@ -452,6 +453,8 @@ class Mirror:
         return patch
 
     def _written_patch(self, commit: str) -> bytes:
+        if self._was_sent(commit):
+            raise GitError("a person sent the commit, who has it")
         parents = self.facts(commit).parents
         if len(parents) != 1:
             raise GitError("it is a merge" if parents else "it is the root commit")

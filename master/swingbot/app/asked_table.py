@@ -13,4 +13,4 @@ GoOn = Callable[[dict[str, Any], list[str]], bool]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTable:
     id: str
-    plan: dict[str, Any]  # "plan of a table" in docs/json.md
+    plan: dict[str, Any]  # "plan of a table" or "plan of an extension" in docs/json.md

@@ -1,11 +1,13 @@
-"""Tables of the service on this host, asked for by its operator."""
+"""Tables of the service on this host, asked for or extended by its operator."""
 
 from __future__ import annotations
 
 from swingbot.app.asked_table import AskedTable, GoOn
 from swingbot.service.ports import Lab
+from swingbot.service.table.extend import ExtensionRequest, plan_extension
+from swingbot.service.table.extend import extend as extend_it
 from swingbot.service.table.plan import prepared
-from swingbot.service.table.plan_text import plan_lines
+from swingbot.service.table.plan_text import extension_lines, plan_lines
 from swingbot.service.table.request import TableRequest
 
 
@@ -16,3 +18,13 @@ def ask(lab: Lab, request: TableRequest, go_on: GoOn) -> AskedTable | None:
         if not go_on(planned.to_json(), plan_lines(planned)):
             return None
         return AskedTable(id=table.queue().id, plan=planned.to_json())
+
+
+def extend(lab: Lab, request: ExtensionRequest, go_on: GoOn) -> AskedTable | None:
+    """Plan an extension, and queue it if `go_on` says so; else return None. Raises RequestError."""
+    planned = plan_extension(lab, request)
+    document = planned.to_json(request.id)
+    if not go_on(document, extension_lines(request.id, planned)):
+        return None
+    extend_it(lab, request)
+    return AskedTable(id=request.id, plan=document)

@@ -16,8 +16,15 @@ from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
-from swingbot.service.access import note_request
+from swingbot.service.access import note_extension, note_request
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.extend import (
+    Extension,
+    ExtensionRequest,
+    check_asker,
+    extend,
+    plan_extension,
+)
 from swingbot.service.table.plan import Requested, TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.table_form import OverQuota
@@ -107,6 +114,31 @@ class DatabaseSubmitter:
         with self._begin("asked") as tx:
             note_request(tx.access, person, queued.id, seconds)
         return queued, planned
+
+    def plan_extension(
+        self, person: Person, request: ExtensionRequest
+    ) -> tuple[Extension, str | None]:
+        """Return the plan, and the reason if the quota would reject it.
+
+        Raises RequestError, NotYours.
+        """
+        with self._begin("whose table") as tx:
+            check_asker(tx.access, tx.comparisons, request.id, person)
+        planned = plan_extension(self._lab(), request)
+        used, most = self.used(person)
+        # it is open again, not one more
+        used = replace(used, open_requests=0, daily_requests=0)
+        return planned, quota.refusal(used, planned.cost.testbox_seconds, most)
+
+    def extend(self, person: Person, request: ExtensionRequest) -> Extension:
+        """Queue the additional boots. Raises RequestError, NotYours, OverQuota."""
+        planned, refused = self.plan_extension(person, request)
+        if refused is not None:
+            raise OverQuota(refused)
+        planned = extend(self._lab(), request)
+        with self._begin("extended") as tx:
+            note_extension(tx.access, person, request.id, planned.cost.testbox_seconds)
+        return planned
 
     def _refusal(self, person: Person, planned: TablePlan) -> str | None:
         used, most = self.used(person)

@@ -51,7 +51,7 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
-from swingbot.web.pages import boot_order, cancel, known_commits, reproduction, tables
+from swingbot.web.pages import boot_order, cancel, extend, known_commits, reproduction, tables
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -161,6 +161,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             lambda id, person: cancel_table(lab().transaction, id, person),
             fair(CANCEL_THREADS),
         ),
+        *extend.routes(forms, submitter, fair(PLANNING_THREADS)),
         *known_commits.routes(
             forms,
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),

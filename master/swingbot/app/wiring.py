@@ -51,9 +51,12 @@ def connect(settings: Settings, url: str | None = None) -> Engine:
     except DatabaseAway as error:
         what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
         where = "" if settings.db.url else f" on {settings.state}"
+        more = ""
+        if settings.sources.get("web.port") == "command line":
+            more = "; --port alone does not find a service"
         raise NotRunning(
             f"swingbot is not running{where}; start it with `swingbot up`, or give its state"
-            f" directory with --state ({what})"
+            f" directory with --state{more} ({what})"
         ) from None
 
 

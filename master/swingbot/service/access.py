@@ -58,6 +58,12 @@ def _log(
     access.keep_latest(act, token, ACCESS_EVENTS)
 
 
+def note_extension(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
+    """Charge the person with more boots of `table`."""
+    access.note_extension(person, ids.read(table)[1], testbox_seconds)
+    _log(access, "compare", person.who, person.token, table)
+
+
 def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
     """Record the requester of `table`."""
     access.note_request(person, ids.read(table)[1], testbox_seconds)

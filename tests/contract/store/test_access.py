@@ -114,3 +114,15 @@ def test_who_asked_is_known_with_what_it_cost(store: Store) -> None:
         tx.access.note_request(replace(person, who="Bob"), number, 0.0)
         tx.access.note_request(person, number, 0.0)
         assert tx.access.askers(number) == {"Ada": 60.0, "Bob": 0.0}
+
+
+def test_more_of_a_table_is_paid_for_in_addition_from_then_on(store: Store) -> None:
+    with store.transaction() as tx:
+        person, number = make(tx), a_comparison(tx, a_lab(tx))
+        tx.access.note_request(person, number, 60.0)
+    store.pass_time(DAY + 1)
+    with store.transaction() as tx:
+        tx.access.note_extension(person, number, 30.0)
+        tx.access.note_extension(replace(person, who="Bob"), number, 5.0)
+        assert tx.access.askers(number) == {"Ada": 90.0, "Bob": 5.0}
+        assert tx.access.used("Ada").testbox_seconds == 90.0

@@ -99,6 +99,12 @@ class Access(Noun):
         asked = self.db.asked.items()
         return {who: row.testbox_seconds for (c, who), row in asked if c == comparison}
 
+    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        before = self.db.asked.get((comparison, person.who))
+        seconds = testbox_seconds + (before.testbox_seconds if before else 0.0)
+        row = AskedRow(testbox_seconds=seconds, at=self.db.now())
+        self.db.asked[comparison, person.who] = row
+
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())
         self.db.asked.setdefault((comparison, person.who), row)

@@ -16,8 +16,9 @@ from swingbot.app.remote.login import Login
 @click.command()
 @click.argument("url", metavar="URL", required=False)
 @click.option("--anonymous", is_flag=True, help="Only read what is open; ask for no token.")
+@click.option("--insecure", is_flag=True, help="Send the token over http to another host.")
 @guarded
-def login(url: str | None, anonymous: bool) -> None:
+def login(url: str | None, anonymous: bool, insecure: bool) -> None:
     """Log in to a service elsewhere; then all commands use it. Without URL, show the login.
 
     Asks for a token of the operator (on that host: `swingbot token create`), or reads it from
@@ -38,7 +39,10 @@ def login(url: str | None, anonymous: bool) -> None:
             click.echo("not logged in: commands use the service on this host")
             return
     else:
-        found = Login(url=logins.url_of(url), token=None if anonymous else _asked())
+        url = logins.url_of(url)
+        if not (anonymous or insecure):
+            logins.check_private(url)
+        found = Login(url=url, token=None if anonymous else _asked())
     person = Connection(found).json("/login.json")
     if url is not None:
         logins.write(logins.file_of(os.environ), found)

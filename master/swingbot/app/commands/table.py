@@ -32,9 +32,7 @@ from swingbot.core.patchset.read import read_series
 from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
 from swingbot.core.table.request_document import AXES
 from swingbot.service.ports import RequestError
-from swingbot.service.table.extend import Extension, ExtensionRequest, plan_extension
-from swingbot.service.table.extend import extend as extend_it
-from swingbot.service.table.plan_text import cost_lines
+from swingbot.service.table.extend import ExtensionRequest
 from swingbot.service.table.request import TableRequest
 from swingbot_jobs.terminal import say_json
 
@@ -285,43 +283,24 @@ def extend(session: CommandContext, /, **given: Any) -> None:
     boots = options.number("boots")
     if boots is None:
         raise RequestError("give --boots: how many boots each row gets in addition")
-    id_ = given["id_"]
     request = ExtensionRequest(
-        id=id_,
+        id=given["id_"],
         boots=boots,
         rows=rows_of(options),
         vouched=options.last("trusted") is not None,
     )
-    planned = plan_extension(session.lab, request)
-    if not _go_on(_extension_json(id_, planned), _extension_lines(id_, planned), given):
-        return
-    extend_it(session.lab, request)
-    _answer(session, id_, _extension_json(id_, planned), given)
 
+    def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
+        return _go_on(plan, lines, given)
 
-def _extension_lines(id_: str, planned: Extension) -> list[str]:
-    added = [f"  added: {arm.name}" for arm in planned.added]
-    look, stated = planned.look.number, planned.look.stated
-    lines = [
-        f"{id_} will have {planned.boots} boots of each of its {planned.rows} rows; look {look}",
-        *added,
-    ]
-    if look > stated:
-        times = "one look" if stated == 1 else f"{stated} looks"
-        lines.append(
-            f"its request stated {times}: look {look} may withdraw changes and narrow intervals,"
-            " but claims no new change of a row that was judged before"
-        )
-    return [*lines, *cost_lines(planned.cost)]
+    if session.login is not None:
+        from swingbot.app.remote.http_tables import HttpTables
 
+        asked = HttpTables(session.login).extend(request, go_on)
+    else:
+        require_service()
+        from swingbot.app.database_tables import extend as extend_here
 
-def _extension_json(id_: str, planned: Extension) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "boots_each": planned.boots,
-        "rows": planned.rows,
-        "added": [arm.name for arm in planned.added],
-        "look": planned.look.number,
-        "looks_stated": planned.look.stated,
-        "cost": planned.cost.to_json(),
-    }
+        asked = extend_here(session.lab, request, go_on)
+    if asked is not None:
+        _answer(session, asked.id, asked.plan, given)

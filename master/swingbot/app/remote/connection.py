@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import ssl
 import urllib.error
@@ -15,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
 from swingbot.app.documents import ServiceAway
-from swingbot.app.remote.login import Login
+from swingbot.app.remote.login import Login, is_here
 from swingbot.core.model.cursor import PIECE
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.lookup import NotFound
@@ -45,7 +44,7 @@ class Connection:
     def __init__(self, login: Login) -> None:
         self.url, self._token = login.url, login.token
         # behind a jump host the service is at a port of this machine, where no proxy gets
-        proxies = [urllib.request.ProxyHandler({})] if _is_here(login.url) else []
+        proxies = [urllib.request.ProxyHandler({})] if is_here(login.url) else []
         self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
@@ -140,14 +139,6 @@ class Connection:
         if error.code >= 500:
             return ServiceError(f"{self.url}: {sentence}")
         return RequestError(sentence)
-
-
-def _is_here(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _with(path: str, query: Mapping[str, str] | None) -> str:

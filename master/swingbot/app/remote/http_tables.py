@@ -13,10 +13,12 @@ from swingbot.app.remote.checkout import Checkout
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.core.patchset.read import read_series
 from swingbot.core.table.request_document import (
     AskedCommits,
+    AskedExtension,
     SentRow,
     SentTable,
     sent_axes,
@@ -24,6 +26,7 @@ from swingbot.core.table.request_document import (
 )
 from swingbot.core.text.numbers import count
 from swingbot.service.ports import RequestError
+from swingbot.service.table.extend import ExtensionRequest
 from swingbot.service.table.kernels import NamedKernel
 from swingbot.service.table.request import TableRequest
 from swingbot_jobs import codec
@@ -120,6 +123,25 @@ class HttpTables:
         asked = AskedCommits(commits=tuple(commits), tree=tree)
         answer = self._service.post("/commits/known", dict(codec.plain(asked)))
         return [str(commit) for commit in answer["known"]]
+
+    def extend(self, request: ExtensionRequest, go_on: GoOn) -> AskedTable | None:
+        """Plan an extension, and queue it if `go_on` says so; else return None."""
+        if request.rows or request.vouched:
+            raise RequestError(
+                "rows are added on the service's own host only; from elsewhere `extend` adds boots"
+            )
+        kind, number = ids.read(request.id)
+        if kind not in ids.TABLES:
+            raise RequestError(missing(kind, number))
+        path = f"/{kind}/{request.id}/extend"
+        asked = AskedExtension(boots=request.boots)
+        planned = self._service.post(path, dict(codec.plain(replace(asked, dry_run=True))))
+        if planned["refused"]:
+            raise RequestError(planned["refused"])
+        if not go_on(planned["plan"], planned["lines"]):
+            return None
+        queued = self._service.post(path, dict(codec.plain(asked)))
+        return AskedTable(id=queued["id"], plan=queued["plan"])
 
     def cancel(self, id_: str) -> str:
         """Cancel a table, and return its status before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -46,6 +47,24 @@ def url_of(text: str) -> str:
             f"{text[:200]!r} is not the URL of a service; write it as https://lab.example"
         )
     return url
+
+
+def is_here(url: str) -> bool:
+    """Return whether the service is at a port of this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_private(url: str) -> None:
+    """Raise NoLogin if a token sent to `url` can be read on its way."""
+    if urlsplit(url).scheme == "http" and not is_here(url):
+        raise NoLogin(
+            f"everybody on the way to {url} could read your token: use its https address, or"
+            " `ssh -L` and http://127.0.0.1; --insecure sends it all the same"
+        )
 
 
 def token_of(text: str) -> str:

@@ -18,7 +18,7 @@ from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
-from swingbot_jobs.codec import Sparse, one_of
+from swingbot_jobs.codec import Sparse, at_least, one_of
 
 _COMMIT: Final = re.compile("[0-9a-f]{40}")
 AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
@@ -72,6 +72,14 @@ class AskedCommits:
 
     commits: Annotated[tuple[str, ...], _are_asked]
     tree: Sparse[str | None] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedExtension:
+    """More boots of each row of a table; `dry_run`: its plan and cost only."""
+
+    boots: Annotated[int, at_least(1)]
+    dry_run: Sparse[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,5 +70,8 @@ class Access(Protocol):
         for who asked for what another had queued.
         """
 
+    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+        """Record that the person asked for more of a comparison, now; its seconds add up."""
+
     def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
         """Record who asked for a comparison. A repeated request costs nothing more."""

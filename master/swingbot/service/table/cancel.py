@@ -9,7 +9,7 @@ from swingbot.service.table.find_existing import table_with
 
 
 class NotYours(Exception):
-    """The person may not cancel this table; the message says why."""
+    """The person may not change this table; the message says why."""
 
 
 def cancel_table(

@@ -7,6 +7,7 @@ from typing import Final
 from swingbot.core.text.numbers import duration
 from swingbot.core.text.plain import cut
 from swingbot.service.table.cost import TableCost
+from swingbot.service.table.extend import Extension
 from swingbot.service.table.plan import TablePlan
 
 _SHOWN: Final = 12  # rows of a plan listed at most
@@ -25,6 +26,23 @@ def plan_lines(planned: TablePlan) -> list[str]:
     if rows > _SHOWN:
         lines.append(f"  and {rows - _SHOWN} more")
     return [*lines, *planned.notes, *cost_lines(planned.cost)]
+
+
+def extension_lines(id: str, planned: Extension) -> list[str]:
+    """Format an extension and its cost as text."""
+    added = [f"  added: {arm.name}" for arm in planned.added]
+    look, stated = planned.look.number, planned.look.stated
+    lines = [
+        f"{id} will have {planned.boots} boots of each of its {planned.rows} rows; look {look}",
+        *added,
+    ]
+    if look > stated:
+        times = "one look" if stated == 1 else f"{stated} looks"
+        lines.append(
+            f"its request stated {times}: look {look} may withdraw changes and narrow intervals,"
+            " but claims no new change of a row that was judged before"
+        )
+    return [*lines, *cost_lines(planned.cost)]
 
 
 def cost_lines(cost: TableCost) -> list[str]:

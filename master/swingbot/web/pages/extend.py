@@ -1,0 +1,89 @@
+"""Extend a table by boots: who asked for it, or a moderator, with a token, within their quota."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
+from swingbot.core.table.request_document import AskedExtension
+from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.cancel import NotYours
+from swingbot.service.table.extend import Extension, ExtensionRequest
+from swingbot.service.table.plan_text import extension_lines
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.session import bearer_of
+from swingbot.web.http import json_body
+from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.table_form import OverQuota
+from swingbot_jobs import codec
+
+
+class Extender(Protocol):
+    """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
+
+    Raises RequestError for what cannot be extended, NotYours.
+    """
+
+    def planning(self, person: Person) -> AbstractContextManager[None]:
+        """Count the time of the block for the person. Raises OverQuota."""
+        ...
+
+    def plan_extension(
+        self, person: Person, request: ExtensionRequest
+    ) -> tuple[Extension, str | None]:
+        """Return the plan, and the reason if the quota would reject it."""
+        ...
+
+    def extend(self, person: Person, request: ExtensionRequest) -> Extension:
+        """Queue the additional boots. Raises OverQuota."""
+        ...
+
+
+def routes(forms: Forms, extender: Extender, threads: FairThreads) -> list[Route]:
+    async def answer(request: Request) -> Response:
+        if bearer_of(request) is None:
+            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
+        person = await forms.person(request, Role.SUBMITTER)
+        id = request.path_params["id"]
+        ids.read(id, request.url.path.split("/")[1])
+        asked = await in_turn(request, _read, await request.body())
+        # one after the other: two must not both use the remaining quota
+        client, who = client_of(request), person.who
+        return await threads.run(client, _answer, extender, person, id, asked, person=who)
+
+    return [Route(f"/{kind}/{{id}}/extend", answer, methods=["POST"]) for kind in ids.TABLES]
+
+
+def _answer(extender: Extender, person: Person, id: str, asked: AskedExtension) -> Response:
+    request = ExtensionRequest(id=id, boots=asked.boots)
+    document: dict[str, Any] = {"id": id}
+    try:
+        with extender.planning(person):
+            if asked.dry_run:
+                planned, document["refused"] = extender.plan_extension(person, request)
+            else:
+                planned = extender.extend(person, request)
+    except (RequestError, GitError) as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+    except NotYours as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
+    except OverQuota as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS)
+    return JSONResponse(
+        document | {"plan": planned.to_json(id), "lines": extension_lines(id, planned)}
+    )
+
+
+def _read(body: bytes) -> AskedExtension:
+    try:
+        return codec.typed(AskedExtension, json_body.parse(body))
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"The request body is malformed: {error}"[:300]) from None
