@@ -92,7 +92,7 @@ def ramp_beside_steps(values: Array, against: float) -> tuple[LevelRamp, list[in
     if ramp is None or ramp.p >= HISTORY_TREND_P:
         return None
     found, wander = misfit(values - ramp.line(n), cuts)
-    found += 2.0 * math.log(n) + CREEP_MARGIN
+    found += 4.0 * math.log(n) + CREEP_MARGIN  # both places were chosen, of n^2
     return (ramp, cuts) if wander[0] < WALKS and found < against else None
 
 
