@@ -29,18 +29,23 @@ def virtual_lab(
     boot_seconds: float = 4,
     testbox: str = "vm-icount",
 ) -> Lab:
-    """The shipped testbox `testbox` with `cmdline` added to the kernel's.
+    """The shipped testbox `testbox` (`examples/NAME` for an example) with `cmdline` added to the
+    kernel's.
 
     Caches are the machine's own: what is in them has proved itself by its key.
     """
     workers, jobs = tmp_path / "workers", programs_in(tmp_path / "jobs", PROGRAMS | PROVOKING)
     (workers / "testboxes").mkdir(parents=True)
-    (workers / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
+    for folder in ("rootfs", "kconfig"):
+        (workers / folder).symlink_to(ROOT / "workers" / folder)
     for name in SHIPPED:
         (jobs / "programs" / name).symlink_to(ROOT / "jobs" / "programs" / name)
     shipped = (ROOT / "workers" / "testboxes" / f"{testbox}.yaml").read_text()
     lines = [line for line in shipped.splitlines() if not line.startswith("boot_seconds:")]
-    lines += [f"boot_seconds: {boot_seconds}", f'cmdline: "{cmdline}"']
+    lines += [f"boot_seconds: {boot_seconds}"]
+    if cmdline:
+        lines += [f'cmdline: "{cmdline}"']
+    testbox = testbox.rpartition("/")[2]
     (workers / "testboxes" / f"{testbox}.yaml").write_text("\n".join(lines) + "\n")
     site = Site(
         cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1

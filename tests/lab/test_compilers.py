@@ -32,14 +32,22 @@ KERNELS = (
 )
 
 
-def a_build(site: Site, release: str, compiler: str, layout: int, out: Path) -> dict[str, Any]:
+def a_build(
+    site: Site,
+    release: str,
+    compiler: str,
+    layout: int,
+    out: Path,
+    *,
+    kconfig: str = "vm-x86_64",
+) -> dict[str, Any]:
     """Build Debian's kernel of that release as a worker does; its outcome."""
     source = Path(f"/usr/src/linux-source-{release}.tar.xz")
     order = kbuild.order_by_hand(
         site,
         repo=str(kept_import(source, site.cache, lambda line: None)),
         commit=SOURCE_REF,
-        kconfig="vm-x86_64",
+        kconfig=kconfig,
         compiler=compiler,
         layout=layout,
     )

@@ -58,7 +58,7 @@ def test_one_that_does_not_exist_is_said_with_file_and_line(tmp_path: Path) -> N
     text = SERVER.read_text().replace("kconfig: server-x86_64", "kconfig: server-mips")
     site = a_site(tmp_path, text)
     directory = site.workers / "testboxes"
-    with pytest.raises(TestboxError, match=r"vm-server\.yaml:14: there is no .*known are server-"):
+    with pytest.raises(TestboxError, match=r"vm-server\.yaml:17: there is no .*known are server-"):
         load_all(directory)
     (found,) = (
         one
