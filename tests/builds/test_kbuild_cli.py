@@ -54,6 +54,18 @@ def test_a_commit_that_does_not_build_exits_1_and_shows_why(linux: Path, tmp_pat
     assert "mm/memory.c:3:1: error:" in result.stderr and "Traceback" not in result.output
 
 
+def test_what_a_kernel_does_not_accept_is_printed_whether_it_is_built_or_kept(
+    linux: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "workers" / "kconfig" / "tiny.config"
+    file.write_text(f"{file.read_text()}CONFIG_NOWHERE=y\n")
+    order = ("build", "--repo", linux, "--commit", "main~1", "--kconfig", "tiny")
+    for _ in range(2):
+        result = call(*order, "--out", tmp_path / "out", "--json")
+        assert result.exit_code == 0, result.output
+        assert result.stderr == "tiny.config: this kernel does not accept: CONFIG_NOWHERE=y\n"
+
+
 def test_an_order_file_gives_the_kernel_it_names(linux: Path, tmp_path: Path) -> None:
     call(
         "build",

@@ -1,5 +1,5 @@
-"""Debian's kernels with the configuration for servers, booted on a virtual machine that has the parts
-of one: UEFI, 16 processors on two nodes, an NVMe disk and an Intel network card.
+"""Debian's kernels with the configuration for servers, on a virtual machine with the parts of one:
+UEFI, 16 processors on two nodes, an NVMe disk and an Intel network card, booted to a measured run.
 
 A build from nothing takes half an hour of one processor; `.ci/lab` installs the packages.
 """

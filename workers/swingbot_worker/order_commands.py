@@ -12,12 +12,14 @@ import yaml
 
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
 from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError
 from swingbot_worker.order import BootOrder, BuildOrder
 from swingbot_worker.outcome import Outcome
 from swingbot_worker.site import Site, from_environment
 
 GOOD = ("built", "up")
+NOT_ACCEPTED = 100  # lines of a configuration that are printed
 
 # \b prevents click from refilling the lines.
 BUILD_EXAMPLE = """\b
@@ -132,7 +134,10 @@ def build(
     else:
         _wrong("give --order FILE, or --repo and --commit")
     progress = _progress if verbose or sys.stderr.isatty() else None
-    _finish(kbuild.build(BuildOrder.from_json(order), out, site, progress=progress), out, as_json)
+    outcome = kbuild.build(BuildOrder.from_json(order), out, site, progress=progress)
+    for line in kbuild.not_accepted(out / "build.log")[:NOT_ACCEPTED]:
+        click.echo(printable(line), err=True)
+    _finish(outcome, out, as_json)
 
 
 @click.command(epilog=BOOT_EXAMPLE)

@@ -288,11 +288,7 @@ def _failed(
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
-    with log.open("rb") as file:
-        lost = sum(
-            line.startswith(b"swingbot: ") and b"this kernel does not accept: " in line
-            for line in iter(lambda: file.readline(65_536), b"")
-        )
+    lost = len(not_accepted(log))
     hint = (
         f" (this kernel does not know {lost} lines of the kconfig, see build.log)" if lost else ""
     )
@@ -305,6 +301,20 @@ def _failed(
         files=_digests(out),
         walls=walls,
     )
+
+
+def not_accepted(log: Path) -> list[str]:
+    """Return the lines of the configuration that the kernel of a build.log did not take, each with
+    its file.
+    """
+    if not log.is_file():
+        return []
+    begin, lines = b"swingbot: ", []
+    with log.open("rb") as file:
+        for line in iter(lambda: file.readline(65_536), b""):
+            if line.startswith(begin) and b"this kernel does not accept: " in line:
+                lines.append(line.removeprefix(begin).decode(errors="replace").strip())
+    return lines
 
 
 def _full_build(one: _Build, tree: WorkTree) -> Path:
