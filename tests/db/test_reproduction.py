@@ -9,20 +9,22 @@ import io
 import json
 import resource
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app import address
 from swingbot.app.cli import main
+from swingbot.app.kit_file import unpack
 from swingbot.app.settings import load, with_place
 from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.core.model.artifact import ArtifactError
@@ -37,6 +39,7 @@ from swingbot_worker.rootfs.programs import Binary
 from tests import builders as make
 from tests.fakes.kernels import kept_by
 from tests.kits import KitService, kit_service, unpacked
+from tests.served import served
 
 JOB = "page-fault-process-1"
 METRIC = "page-fault.per_process_ops"
@@ -417,3 +420,56 @@ def test_a_kit_of_the_command_names_the_port_that_the_service_was_started_with(
     address.record(with_place(load(environ=environment), state, 9123))  # as `up --port 9123` does
     text = readme("during")
     assert "http://127.0.0.1:9123/report/r1" in text and ":8010" not in text
+
+
+def test_the_kit_from_elsewhere_is_that_of_the_host(
+    world: World, db_url: str, tmp_path: Path
+) -> None:
+    def run(words: str, env: dict[str, str]) -> Result:
+        return CliRunner().invoke(main, words.split(), env=env)
+
+    with served(db_url, tmp_path, filled=False) as web:
+        here = {
+            "SWINGBOT_DB_URL": db_url,
+            "SWINGBOT_PATHS_STATE": str(web.settings.state),
+            "SWINGBOT_WEB_PORT": str(web.port),
+        }
+        url = f"http://127.0.0.1:{web.port}"
+        away = {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)}
+        out = tmp_path / "out"
+        for number, words in enumerate(
+            (
+                f"reproduce r1 --out {out}/k.tar.gz",
+                f"reproduce r1 --out {out}/k --json",
+                f"reproduce c1 --out {out}/k --without-kernels",
+                f"reproduce r9 --out {out}/k",
+                f"reproduce b1 --out {out}/k",
+            )
+        ):
+            printed_here, made_here = run(words, here), _moved(out, tmp_path / f"here{number}")
+            printed_away, made_away = run(words, away), _moved(out, tmp_path / f"away{number}")
+            assert printed_away.exit_code == printed_here.exit_code, printed_away.output
+            assert printed_away.output == printed_here.output
+            assert made_away == made_here and bool(made_here) == (number < 3)
+        refused = run(f"reproduce r1 --out {out} --incomplete", away)
+        assert refused.exit_code == 2 and "own host only" in refused.output
+
+
+def _moved(out: Path, to: Path) -> dict[str, bytes]:
+    """What a command wrote, out of the way of the next."""
+    if not out.exists():
+        return {}
+    out.rename(to)
+    return {str(f.relative_to(to)): f.read_bytes() for f in to.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "other/x", "kit", "kit/../../x"])
+def test_a_kit_with_files_elsewhere_is_not_unpacked(name: str, tmp_path: Path) -> None:
+    def write(file: BinaryIO) -> None:
+        with tarfile.open(fileobj=file, mode="w:gz") as tar:
+            tar.addfile(tarfile.TarInfo("kit/a"))
+            tar.addfile(tarfile.TarInfo(name))
+
+    with pytest.raises(OSError, match="is not a file of kit"):
+        unpack(write, "kit", tmp_path / "inner" / "out")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

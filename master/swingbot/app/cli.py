@@ -48,7 +48,7 @@ COMMANDS: Final = {
     ),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
     "reproduce": Place(
-        "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK
+        "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK, ()
     ),
     "stats": Place(
         "stats:stats",

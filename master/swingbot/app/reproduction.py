@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import io
@@ -10,7 +9,7 @@ import os
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,12 +19,12 @@ from swingbot.adapters import process
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.remembered import Remembered
+from swingbot.app.kit_file import appearing, kind_of, unpack
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
-from swingbot.core.text.numbers import count
 from swingbot.service import limits
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_kit import pack_kit
@@ -36,26 +35,11 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import job_file_by_hand
 
-KINDS: Final = ("report", "comparison", "experiment")
 NAME: Final = "reproduce.tar.gz"
 KEPT: Final = 20  # tarballs that the web service caches; each is about 15 MB
 _LEVEL: Final = 6
 _LOOK_SECONDS: Final = 0.2  # between two looks whether a client still waits
 _OF_PROGRAM: Final = (".awk", ".c")
-
-
-class IncompleteReproduction(Exception):
-    """Files that the kit needs are missing; the message lists them."""
-
-    def __init__(self, id: str, missing: Sequence[str]) -> None:
-        listed = "; ".join(missing[:5]) + (
-            f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
-        )
-        super().__init__(
-            f"{id} can no longer be fully reproduced; {count(len(missing), 'item')}"
-            f" {'is' if len(missing) == 1 else 'are'} missing: {listed}"
-        )
-        self.missing = tuple(missing)
 
 
 class LocalReproductionSources:
@@ -169,13 +153,7 @@ class Reproductions:
 
         `testbox` selects one of its testboxes. Raises BadId, NotFound.
         """
-        kind, _ = ids.read(id)
-        if kind not in KINDS:
-            article = "an" if kind[0] in "aeio" else "a"
-            raise ids.BadId(
-                f"{id!r} is the id of {article} {kind};"
-                " give the id of a report, comparison or experiment"
-            )
+        kind_of(id)
         with self._engine.connect() as conn:
             sources = LocalReproductionSources(
                 conn, self._artifacts, self._settings, self._mirror, self._late.get(id, set)
@@ -184,31 +162,13 @@ class Reproductions:
 
     def write(self, kit: Kit, target: Path) -> int:
         """Write the tarball atomically; return its size in bytes. Raises OSError, ArtifactError."""
-        with _appearing(target) as file:
+        with appearing(target) as file:
             self._pack(kit, file)
         return target.stat().st_size
 
     def unpack(self, kit: Kit, directory: Path) -> None:
         """Unpack the kit to a new directory, atomically. Raises OSError, ArtifactError."""
-        directory = directory.absolute()
-        if directory.exists() and any(directory.iterdir()):
-            raise FileExistsError(
-                errno.EEXIST, "is not empty; choose another directory", str(directory)
-            )
-        with _appearing(directory.with_name(f".{directory.name}.tar")) as file:
-            self._pack(kit, file)
-        archive = directory.with_name(f".{directory.name}.tar")
-        temporary = directory.with_name(f".{directory.name}.part")
-        try:
-            with tarfile.open(archive) as tar:
-                # Safe: `members` rejects names that lead elsewhere. Debian 12 lacks filters.
-                tar.extractall(temporary)
-            with suppress(FileNotFoundError):
-                directory.rmdir()
-            (temporary / kit.directory).rename(directory)
-        finally:
-            archive.unlink(missing_ok=True)
-            _remove(temporary)
+        unpack(lambda file: self._pack(kit, file), kit.directory, directory)
 
     def kept(self, kit: Kit) -> Path:
         """Path of the kit's tarball, cached or built now. Raises OSError, ArtifactError."""
@@ -305,39 +265,6 @@ def _digest(kit_members: Sequence[KitMember]) -> str:
     last = kit_members[-1].content
     assert not isinstance(last, KitArtifact)
     return hashlib.sha256(last.content).hexdigest()[:16]
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `target` once it is complete and synced.
-
-    On failure the temporary file is removed.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        if error.filename is None and error.strerror:  # a failed write carries no file name
-            raise OSError(
-                error.errno,
-                f"{error.strerror}; free some disk space, or choose another path",
-                str(target),
-            ) from error
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _remove(directory: Path) -> None:
-    for path in sorted(directory.rglob("*"), reverse=True) if directory.is_dir() else ():
-        path.rmdir() if path.is_dir() else path.unlink()
-    with suppress(FileNotFoundError):
-        directory.rmdir()
 
 
 def _forget_old(folder: Path) -> None:

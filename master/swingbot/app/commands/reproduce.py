@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.app.commands.context import CommandContext, with_session_json
-from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
-from swingbot.core.reproduce import boot_ids, members
+from swingbot.app.commands.context import CommandContext, require_service, with_session_json
+from swingbot.app.kit_file import IncompleteReproduction
+from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
+
+if TYPE_CHECKING:
+    from swingbot.app.remote.login import Login
 
 
 @click.command()
@@ -61,9 +65,64 @@ def reproduce(
 
     Exit status: 0 written, 1 incomplete or not writable, 2 usage error.
     """
-    reproductions = Reproductions(
-        session.engine, ArtifactDirectory(session.settings.artifacts), session.placed
-    )
+    if session.login is not None:
+        facts = _fetched(session.login, id_, out, without_kernels, testbox, incomplete)
+    else:
+        require_service()
+        facts = _made_here(session, id_, out, without_kernels, testbox, incomplete)
+    packed = out.name.endswith((".tar.gz", ".tgz"))
+    files = [out] if packed else [path for path in out.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    kind = ids.read(id_)[0]
+    if json_:
+        say_json(
+            {
+                kind: facts[kind],
+                "out": str(out),
+                "size": size,
+                "boots": facts["boots"],
+                "files": [file["path"] for file in facts["files"]],
+                "missing": facts["missing"],
+            }
+        )
+    else:
+        inside = f"{facts['directory']}/reproduce.sh in it" if packed else "./reproduce.sh there"
+        click.echo(
+            f"{out}: {len(facts['files'])} files, {size / 1e6:.1f} MB; {inside} makes"
+            f" {len(facts['boots'])} boots and compares"
+        )
+    raise SystemExit(0)
+
+
+def _fetched(
+    login: Login, id_: str, out: Path, without_kernels: bool, testbox: str | None, incomplete: bool
+) -> dict[str, Any]:
+    from swingbot.app.remote.http_kit import fetch_kit
+
+    if incomplete:
+        raise RequestError("--incomplete works on the service's own host only")
+    try:
+        return fetch_kit(login, id_, out, kernels=not without_kernels, testbox=testbox)
+    except IncompleteReproduction as error:
+        click.echo(f"swingbot: {error}; on its host, --incomplete writes the kit anyway", err=True)
+        raise SystemExit(1) from None
+
+
+def _made_here(
+    session: CommandContext,
+    id_: str,
+    out: Path,
+    without_kernels: bool,
+    testbox: str | None,
+    incomplete: bool,
+) -> dict[str, Any]:
+    """Write the kit, and return what `reproduce.json` says of it."""
+    from swingbot.adapters.artifacts import ArtifactDirectory
+    from swingbot.app.reproduction import Reproductions
+    from swingbot.web.pages.reproduction import facts
+
+    store = ArtifactDirectory(session.settings.artifacts)
+    reproductions = Reproductions(session.engine, store, session.placed)
     kit = reproductions.kit(id_, kernels=not without_kernels, testbox=testbox)
     if kit.missing and not incomplete:
         click.echo(
@@ -73,34 +132,7 @@ def reproduce(
         )
         raise SystemExit(1)
     if out.name.endswith((".tar.gz", ".tgz")):
-        size = reproductions.write(kit, out)
+        reproductions.write(kit, out)
     else:
         reproductions.unpack(kit, out)
-        size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    boots = boot_ids(kit)
-    if json_:
-        files = [member.path for member in members(kit)]
-        say_json(
-            {
-                kit.kind: kit.id,
-                "out": str(out),
-                "size": size,
-                "boots": boots,
-                "files": files,
-                "missing": list(kit.missing),
-            }
-        )
-    else:
-        inside = (
-            "./reproduce.sh there"
-            if not out.name.endswith("gz")
-            else f"{kit.directory}/reproduce.sh in it"
-        )
-        click.echo(
-            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(boots)}"
-            " boots and compares"
-        )
-    raise SystemExit(0)
-
-
-__all__ = ["NAME", "reproduce"]
+    return facts(kit)

@@ -65,6 +65,9 @@ class Connection:
     def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         return self._sent(_with(path, query), None).decode("utf-8", "replace")
 
+    def content(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        return self._sent(_with(path, query), None)
+
     def post(self, path: str, document: Mapping[str, Any]) -> Any:
         return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
 

@@ -1,6 +1,7 @@
 """`/report/r4/reproduce.tar.gz`: kernels, job and boots of a report, to be run elsewhere.
 
-`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes.
+`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes;
+`?kernels=0` is without kernel images.
 `reproduce.json` lists the contents and what is no longer available.
 """
 
@@ -39,7 +40,7 @@ class Kits(Protocol):
         """Stop what the block does when `gone` says so. Raises ClientLeft."""
         ...
 
-    def kit(self, id: str, *, testbox: str | None = None) -> Kit: ...
+    def kit(self, id: str, *, kernels: bool = True, testbox: str | None = None) -> Kit: ...
     def kept(self, kit: Kit) -> Path: ...
 
 
@@ -117,7 +118,8 @@ def _kit(kits: Kits, request: Request) -> Kit:
     """Return the kit that an address names. Raises BadId, NotFound."""
     id, kind = request.path_params["id"], request.url.path.split("/")[1]
     ids.read(id, kind)
-    return kits.kit(id, testbox=request.query_params.get("testbox"))
+    query = request.query_params
+    return kits.kit(id, kernels=query.get("kernels") != "0", testbox=query.get("testbox"))
 
 
 def facts(kit: Kit) -> dict[str, Any]:
