@@ -227,6 +227,30 @@ def test_the_order_of_boots_tells_turns_from_blocks() -> None:
     assert found["more_boots"] is None
 
 
+def every_other_boot_slow(order: str) -> dict[str, str]:
+    """Equal kernels on a testbox whose every other boot is 5 % slow, boots in this order."""
+    sides: dict[str, list[str]] = {"b": [], "h": []}
+    for n, side in enumerate(order):
+        sides[side].append(f"{(95 if n % 2 else 100) + 0.013 * (n * 7 % 11):.3f}")
+    return {side: ";".join(values) for side, values in sides.items()}
+
+
+def test_strict_turns_are_not_trusted_and_mirrored_ones_claim_nothing() -> None:
+    def of(order: str) -> list[str]:
+        sides = every_other_boot_slow(order)
+        return ["--base", sides["b"], "--head", sides["h"], "--order", order]
+
+    strict = of("bh" * 8)
+    assert (row(*strict)["verdict"], row(*strict)["order"]) == ("worse", "strict turns")
+    said = run(*strict).stdout
+    assert "a testbox whose every other boot is slow looks like this change" in said
+    mirrored = of("bhhb" * 4)
+    assert row(*mirrored)["verdict"] not in ("worse", "better")
+    assert row(*mirrored)["order"] == "given"
+    assert "every other boot" not in run(*mirrored).stdout
+    assert row(*of("hb" * 8), "--unordered")["order"] == "given"
+
+
 IN_BLOCKS = {
     "json": (
         '{"base": [[100], [100.1], [99.9], [100.2]], "head": [95, 95.1, 94.9, 95.2], '

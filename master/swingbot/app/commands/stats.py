@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -34,6 +36,8 @@ from swingbot.service.ports import RequestError
 from swingbot.web.plots.findings_plot import findings_plot
 from swingbot_jobs import codec
 from swingbot_jobs.terminal import say_json
+
+_LEAST_TURNS: Final = 3  # boots of each side from which alternation is no chance
 
 
 @click.group()
@@ -163,14 +167,20 @@ def stats_compare(
     )
     row = compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule)
     known = all(boot.at is not None for side in sides for boot in side)
+    strict = not unordered and _strict_turns(sides)
     if json_:
         say_json(
             row.verdict_json()
-            | {"order": "given" if known else "assumed in turns"}
+            | {"order": "strict turns" if strict else "given" if known else "assumed in turns"}
             | ({"running_pct": share} if share < 100 else {})
         )
     else:
         click.echo("\n".join([*_words(row), *_doubts(sides, share)]))
+        if strict:
+            click.echo(
+                "  base and head in strict turns, b h b h: a testbox whose every other boot is slow"
+                " looks like this change; boot in turns that mirror, b h h b"
+            )
         if not known and not unordered and not paired:
             click.echo(
                 "  assumed: boots of base and head in turns that mirror, b h h b (give --order or"
@@ -319,6 +329,19 @@ def _doubts(sides: Sides, share: float) -> list[str]:
         ),
     }
     return [f"  {words}" for words, holds in found.items() if holds]
+
+
+def _strict_turns(sides: Sides) -> bool:
+    """Whether the boots are known to have alternated, three of each side at least, so that every
+    other boot of the testbox is one of the same side."""
+    placed = [(b.at, number) for number, side in enumerate(sides) for b in side if b.at is not None]
+    turns = [side for _, side in sorted(placed)]
+    many = [turns.count(0), turns.count(1)]
+    return (
+        len(placed) == sum(map(len, sides))
+        and min(many) >= _LEAST_TURNS
+        and all(side != after for side, after in itertools.pairwise(turns))
+    )
 
 
 def _in_order(sides: Sides, order: str | None) -> Sides:
