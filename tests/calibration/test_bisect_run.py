@@ -504,6 +504,23 @@ def test_the_branch_of_a_blamed_merge_is_entered(merged: Bench) -> None:
     assert next(c["probability"] for c in facts["candidates"] if c["subject"] == "commit 22") > 0.97
 
 
+@pytest.mark.parametrize(("wide", "apart"), [(80, 17), (100, 37)])
+def test_a_commit_of_a_branch_has_the_probability_that_was_asked_for(
+    merged: Bench, wide: int, apart: int
+) -> None:
+    """It is the product of that of the merge and that within its branch."""
+
+    def noisy(i: int) -> str:
+        level = round(10 * float(worth({22: -0.1}, ORDER)(i).split()[1]))
+        return f"echo $(( {level} + ({i} * 7 + SWINGBOT_BOOT * {apart}) % {wide} ))"
+
+    facts = merged.facts(merged.says(noisy), ends=f"{merged.ids[1]}..{merged.ids[9]}")
+    assert (facts["status"], facts["culprit"]["subject"]) == ("culprit", "commit 22")
+    assert facts["probability"] >= 0.99
+    again = merged.facts(merged.says(noisy), ends=f"{merged.ids[1]}..{merged.ids[9]}")
+    assert (again["culprit"], again["boots"]) == (facts["culprit"], facts["boots"])
+
+
 def test_first_parent_stays_on_the_main_line(merged: Bench) -> None:
     command = merged.says(worth({22: -0.1}, ORDER))
     facts = merged.facts(command, "--first-parent")

@@ -33,6 +33,7 @@ from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 
 _SLACK: Final = 10.0  # timeout of a boot as a multiple of the longest boot so far
+_SUREST: Final = 0.9999  # highest probability that is asked for, as of --confidence
 _LEAST_LIMIT: Final = 60.0  # shortest such timeout, in seconds
 
 
@@ -101,6 +102,8 @@ class Bisector:
     listen: Listener
     controls: Controls = lambda whole, idx: ()
     whys: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    # part -> probability required to name a commit of it, where it is not --confidence
+    confidences: dict[str, float] = field(default_factory=dict)
 
     def run(self, whole: CommitRange) -> RangeResult:
         """Bisect until there is a conclusion.
@@ -110,8 +113,8 @@ class Bisector:
         try:
             part = LinearRange("", whole)
             conclusion = self._bisect(part)
-            entered = tuple(self._enter_merges(part, conclusion))
-            return RangeResult(part, conclusion, entered, self.wanted.first_parent)
+            conclusion, entered = self._enter_merges(part, conclusion)
+            return RangeResult(part, conclusion, tuple(entered), self.wanted.first_parent)
         finally:
             self.lab.stop()
 
@@ -253,8 +256,11 @@ class Bisector:
     def policy(self, part: LinearRange) -> Policy:
         """Policy with the boots that the other parts leave."""
         spent = sum(b.part != part.name for b in self.journal.booted)
-        policy = self.wanted.policy
-        return replace(policy, max_boots=max(1, policy.max_boots - spent))
+        most = max(1, self.wanted.policy.max_boots - spent)
+        return replace(self.wanted.policy, max_boots=most, confidence=self._confidence(part))
+
+    def _confidence(self, part: LinearRange) -> float:
+        return self.confidences.get(part.name, self.wanted.policy.confidence)
 
     def state(self, part: LinearRange) -> BisectionState:
         """State of the bisection, from the journal alone. Raises RunError for a foreign commit."""
@@ -320,28 +326,53 @@ class Bisector:
 
     # -- merges
 
-    def _enter_merges(self, part: LinearRange, conclusion: Conclusion) -> list[MergeResult]:
-        """Search the branches of all merges that the conclusion names, and of merges in these."""
+    def _enter_merges(
+        self, part: LinearRange, conclusion: Conclusion
+    ) -> tuple[Conclusion, list[MergeResult]]:
+        """Search the branches of all merges that the conclusion names, and of merges in these.
+
+        Half of the doubt that --confidence leaves is for the merge, the rest for its branch: a
+        commit of it has the product of both probabilities. A merge that does not get there is
+        named itself.
+        """
         if self.wanted.first_parent:
-            return []
+            return conclusion, []
         results: list[MergeResult] = []
+        asked = self._confidence(part)
+        if conclusion.kind == "culprit" and self._branches(part, conclusion.culprits[0].idx):
+            self.confidences[part.name] = 1.0 - (1.0 - asked) / 2.0
+            surer = self._bisect(part)
+            if (surer.kind, surer.members) != ("culprit", conclusion.members):
+                return (conclusion if (surer.probability or 0.0) >= asked else surer), []
+            conclusion = surer
         for culprit in conclusion.culprits:
-            results += self._enter(part, culprit.idx)
+            single = conclusion.kind == "culprit"
+            results += self._enter(
+                part, culprit.idx, min(asked / culprit.probability, _SUREST) if single else asked
+            )
             if conclusion.kind == "credible_set" and any(
                 r.conclusion.kind == "culprit" for r in results
             ):
                 break
-        return results
+        return conclusion, results
 
-    def _enter(self, outer: LinearRange, idx: int) -> list[MergeResult]:
+    def _branches(self, outer: LinearRange, idx: int) -> list[tuple[str, str]]:
+        """(fork point, tip) of each branch that the merge brought in; [] if it is none."""
+        parent = outer.range.parent(idx)
+        found = []
+        for tip in branches(outer.range.commits[outer.range.shas[idx]], parent):
+            fork = self.repository.merge_base(parent, tip)
+            if fork is not None and fork != tip:
+                found.append((fork, tip))
+        return found
+
+    def _enter(self, outer: LinearRange, idx: int, confidence: float) -> list[MergeResult]:
         """Search the branches of a merge in turn until one contains the change."""
         results: list[MergeResult] = []
-        merge, parent = outer.range.shas[idx], outer.range.parent(idx)
-        for tip in branches(outer.range.commits[merge], parent):
-            fork = self.repository.merge_base(parent, tip)
-            if fork is None or fork == tip:
-                continue
+        merge = outer.range.shas[idx]
+        for fork, tip in self._branches(outer, idx):
             part = LinearRange(f"{merge}:{tip[:12]}", self.read_range(fork, tip))
+            self.confidences[part.name] = confidence
             self.listen(
                 ProgressEvent(
                     "part",
@@ -350,12 +381,12 @@ class Bisector:
                 ),
                 self,
             )
-            conclusion = self._bisect(part)
-            results.append(MergeResult(merge, part, conclusion))
+            conclusion, deeper = self._bisect(part), list[MergeResult]()
             if conclusion.kind == "culprit":
-                return results + self._enter_merges(part, conclusion)
+                conclusion, deeper = self._enter_merges(part, conclusion)
+            results.append(MergeResult(merge, part, conclusion))
             if conclusion.kind != "not_reproduced":
-                break
+                return results + deeper
         return results
 
     def read_range(self, good: str, bad: str) -> CommitRange:
