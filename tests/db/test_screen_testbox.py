@@ -16,6 +16,7 @@ from swingbot.app.settings import load
 from tests.db.racks import change, compared, environment, rows
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
+from tests.served import served
 
 
 @pytest.fixture
@@ -37,7 +38,9 @@ def swingbot(tmp_path: Path, db_url: str) -> Any:
     return ask
 
 
-def test_a_night_is_planned_ordered_once_and_answered(brain: Brain, swingbot: Any) -> None:
+def test_a_night_is_planned_ordered_once_and_answered(
+    brain: Brain, swingbot: Any, tmp_path: Path, db_url: str
+) -> None:
     assert swingbot("testbox", "screen", "rack7")[0] == 2  # no kernel is known there
     compared(brain, "rack7")
     code, plan = swingbot("testbox", "screen", "rack7", "--dry-run")
@@ -61,7 +64,12 @@ def test_a_night_is_planned_ordered_once_and_answered(brain: Brain, swingbot: An
     assert "modes: no; noise of the day: 0." in answer and answer.splitlines()[1:2]
     assert answer.splitlines()[1] in swingbot("testbox", "show", "rack7")[1]
     assert rows(brain, "SELECT 1 FROM noise_record WHERE testbox = 'rack7'")
-    # It counts for the A/A record, and the next anchor boots the full jobs.
+    place = {"SWINGBOT_PATHS_WORKERS": str(tmp_path / "workers")}
+    with served(db_url, tmp_path / "web", filled=False, **place) as web:
+        page = web.client.get("/testbox/rack7").text
+    assert "What it resolves" in page and "of page-fault.per_process_ops with 5 boots" in page
+    assert "Mail: the A/A record of rack7 has" in page
+    # It counts for the A/A record.
     record = json.loads(swingbot("testbox", "show", "rack7", "--json")[1])["aa_record"]
     assert record["pairs"] >= 20 and "on 1 of 2 days" in record["restricted"]
     change(
