@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from swingbot.adapters.git import Mirror
+from swingbot.app.keep.backup import fetch_all
 from swingbot.core.limits import BUNDLE_COMMITS, BUNDLE_OBJECTS
 from swingbot.core.patchset.bundle import BadBundle, Bundle, read_bundle, written
 from swingbot.service.ports import GitError
@@ -128,6 +129,16 @@ def test_what_git_packs_is_taken_and_marked_as_sent(world: World) -> None:
     world.mirror.forget(tip)
     assert world.mirror.remove_forgotten(lambda commit: False) == 3
     assert world.mirror.sent() == set() == world.mirror.known([tip], ADA)
+
+
+def test_what_was_sent_is_untrusted_after_a_restore_too(world: World, tmp_path: Path) -> None:
+    bundle = a_bundle(world, tree_of(FILE), entry("blob", BLOB))
+    world.take(bundle)
+    restored = Mirror(tmp_path / "restored.git")
+    fetch_all(world.mirror.path, restored.path)
+    restored.mark_again()
+    assert restored.facts(bundle.tips[0]).made_here
+    assert not restored.facts(world.base).made_here
 
 
 def test_who_sends_what_the_mirror_has_does_not_make_it_untrusted(world: World) -> None:

@@ -506,6 +506,10 @@ class Mirror:
         for commit in commits:
             (self.path / _SENT / commit).touch()
 
+    def mark_again(self) -> None:
+        """Mark what people sent, after a restore: a backup has the refs, not the marks."""
+        self._mark(self._git("rev-list", f"--glob={_PEOPLE}/*", "--not", *_TREES).split())
+
     def _unmark(self, tip: str) -> None:
         """Forget that a person sent commits that the branch of a tree has now."""
         marked = [file.name for file in (self.path / _SENT).glob("*")]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from swingbot.adapters.git import Mirror
 from swingbot.adapters.zstd_file import ZstdReader
 from swingbot.app import database, postgres
 from swingbot.app.keep import process
@@ -144,3 +145,4 @@ def _files(settings: Settings, directory: Path, listed: list[str], announce: Ann
     if (mirror := directory / "mirror.git").exists():
         with borrowed(mirror) as source:
             announce(f"mirror: {fetch_all(source, settings.mirror)} refs")
+        Mirror(settings.mirror).mark_again()
