@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 from click.testing import CliRunner
 
 from swingbot.app.commands.stats import stats
+from swingbot.web.plots.metric_plot import NoiseBand, metric_plot
+from swingbot.web.plots.plot import PlotSubject
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -47,3 +50,24 @@ def test_a_picture_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> Non
     where = tmp_path / "none" / "h.svg"
     done = CliRunner().invoke(stats, ["history", str(tmp_path / "h.csv"), "--svg", str(where)])
     assert done.exit_code != 0 and "cannot write" in done.output
+
+
+def test_the_band_of_a_ramp_rises_with_it() -> None:
+    columns: list[dict[str, Any]] = [
+        {"commit": str(n), "subject": "", "release": None, "variant": None, "boots": []}
+        for n in range(10)
+    ]
+    columns[5]["boots"] = [{"boot": "b1", "mean": 100.0, "runs": [100.0]}]
+    subject = PlotSubject(
+        testbox="box", unit_job="unit", metric="m", unit="", better="higher", label="box"
+    )
+    corners = {}
+    for rise in (0.0, 4.0):
+        band = NoiseBand(first=0, last=9, level=100.0, low=98.0, high=102.0, rise=rise)
+        picture = metric_plot(subject, columns, [band])
+        (points,) = re.findall(r'<polygon points="([^"]*)" class="base band"', picture)
+        corners[rise] = [tuple(map(float, corner.split(","))) for corner in points.split()]
+    (_, left), (_, right) = corners[0.0][:2]
+    assert left == right
+    (_, left), (_, right) = corners[4.0][:2]
+    assert right < left  # higher in the picture
