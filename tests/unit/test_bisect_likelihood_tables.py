@@ -95,3 +95,21 @@ def test_one_more_boot_of_many_leaves_levels_and_spreads_as_they_are() -> None:
         changes += now != before
         before = now
     assert changes < 25
+
+
+def test_more_images_than_are_kept_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(-0.05, 0.05, 12).tolist()
+    columns = boots(x, list(range(12)), list(range(12)), list(range(12)))
+    of = thetas_of(columns, NoisePrior(sd_run=0.02, certainty=12.0), Policy())
+    grid = mixture_likelihood.level_grid(columns, of)
+    monkeypatch.setattr(mixture_likelihood, "_MOST_KEPT", 1)
+    mixture_likelihood._tables.cache_clear()
+    first = mixture_likelihood.position_likelihoods(columns, of, grid)
+    again = mixture_likelihood.position_likelihoods(columns, of, grid)
+    assert all(a is b for a, b in zip(first, again, strict=True))  # those of a step are all kept
+    few = boots(x[:2], [0, 1], [0, 1], [0, 1])
+    mixture_likelihood.position_likelihoods(few, of, grid)
+    third = mixture_likelihood.position_likelihoods(columns, of, grid)
+    for a, b in zip(first, third, strict=True):
+        assert a.below.tolist() == b.below.tolist() and a.top.tolist() == b.top.tolist()
+    assert not any(a is b for a, b in zip(first[2:], third[2:], strict=True))

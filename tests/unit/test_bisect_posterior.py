@@ -12,6 +12,7 @@ from scipy.stats import multivariate_t
 
 from swingbot.core.bisect.choice.choose import information
 from swingbot.core.bisect.evidence.range_evidence import gather
+from swingbot.core.bisect.posterior import assessment
 from swingbot.core.bisect.posterior.assessment import assess
 from swingbot.core.bisect.posterior.gaussian import (
     _pooled_noise,
@@ -185,3 +186,22 @@ def test_odd_images_of_paired_boots_cost_a_plain_step_little() -> None:
     bench = SimulatedBench(commits=20, culprit=8, effect=-0.05, run_noise=0.001, seed=2)
     state = a_state(bench, paired=True, noise=EMULATED, layouts=True)
     assert bisect_to_the_end(bench, state).named == 8
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_part_without_a_new_boot_keeps_its_posterior(paired: bool) -> None:
+    before = replace(a_searched_state(1), paired=paired)
+    boot = Observation(idx=7, k=0, values=(950.0,), phase="search")
+    after = replace(before, observations=(*before.observations, boot))
+    kept, left = assess(before, POLICY).part(0, 5), assess(after, POLICY)
+    assert left.part(0, 5).post is kept.post
+    assert left.part(5, 9).post is not assess(before, POLICY).part(5, 9).post
+    assessment._answer.cache_clear()
+    assess.cache_clear()
+    anew = assess(after, POLICY).part(0, 5).posterior
+    assert anew.commit.tolist() == kept.posterior.commit.tolist()
+    assert (anew.none, anew.effect, anew.wander) == (
+        kept.posterior.none,
+        kept.posterior.effect,
+        kept.posterior.wander,
+    )

@@ -20,6 +20,7 @@ from swingbot.core.bisect.thresholds import (
     Policy,
 )
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import Phase
 
 
@@ -163,10 +164,47 @@ def _in_group(policy: Policy, testboxes: int) -> Policy:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """All that a posterior depends on. Most boots leave most parts of a range as they were."""
+
+    boots: tuple[Observation, ...]
+    positions: tuple[int, ...]
+    mass: bytes
+    rebuilds: bool
+    ratio: bool
+    unit: float
+    noise: NoisePrior
+    policy: Policy
+    paired: bool
+    min_effect_pct: float
+    ev: Evidence = field(compare=False, repr=False)
+
+
 def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
-    least = ev.threshold(state.min_effect_pct)
-    model = gaussian if state.paired else mixture
-    levels = model.posterior(ev, state.noise, policy, min_effect=least)
+    return _answer(
+        _Question(
+            boots=ev.boots,
+            positions=ev.boot_positions,
+            mass=ev.mass.tobytes(),
+            rebuilds=ev.layout_cost is not None,
+            ratio=ev.ratio,
+            unit=ev.unit,
+            noise=state.noise,
+            policy=policy,
+            paired=state.paired,
+            min_effect_pct=state.min_effect_pct,
+            ev=ev,
+        )
+    )
+
+
+@lru_cache(maxsize=32)
+def _answer(asked: _Question) -> Posterior:
+    ev, policy = asked.ev, asked.policy
+    least = ev.threshold(asked.min_effect_pct)
+    model = gaussian if asked.paired else mixture
+    levels = model.posterior(ev, asked.noise, policy, min_effect=least)
     return slow_path.weighed(levels, ev, far_runs(ev, least), policy, least)
 
 

@@ -41,7 +41,7 @@ _SMEAR_REACH: Final = 5.0  # of a layout, in its sd
 _BLOCK: Final = 40  # levels that are convolved at once, with those within reach
 _LEAST_LIKELIHOOD: Final = 1e-300
 _LEAST_SINGLE: Final = 1e-26
-_MOST_KEPT: Final = 2_000_000  # numbers of the tables of one lattice
+_MOST_KEPT: Final = 1_000_000  # numbers of the tables of one lattice
 # of a convolution with a wide density: its nodes in one sd, and sd in cells below which it has none
 _FAR_NODES: Final = 2.5
 _FEW_CELLS: Final = 5.0
@@ -133,6 +133,7 @@ def position_likelihoods(
     positions: list[list[Likelihoods]] = [[] for _ in columns.at]
     for place, image in zip(columns.point.tolist(), images, strict=True):
         positions[place].append(tables.of_image(tuple(np.sort(image).tolist())))
+    tables.forget(len(images))
     return [_together(each) for each in positions]
 
 
@@ -198,9 +199,14 @@ class _Tables:
         found = self.kept.get(boots)
         if found is None:
             found = self.kept[boots] = self._computed(boots)
-            if len(self.kept) * self.many * self.grid.many > _MOST_KEPT:
-                self.kept.popitem(last=False)
+        self.kept.move_to_end(boots)
         return found
+
+    def forget(self, images: int) -> None:
+        """Keep no more than `_MOST_KEPT` numbers, but those of the latest `images` in any case."""
+        of_image = self.many * self.grid.many
+        while len(self.kept) > images and len(self.kept) * of_image > _MOST_KEPT:
+            self.kept.popitem(last=False)
 
     def _computed(self, boots: tuple[float, ...]) -> Likelihoods:
         """Thetas differ by what an image may be off by: its layout, or far more if it is odd."""
@@ -233,7 +239,7 @@ class _Tables:
         return distance / self.grid.step
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)  # parts of a range have their own
 def _tables(of: Thetas, grid: LevelGrid) -> _Tables:
     return _Tables(of, grid)
 

@@ -67,7 +67,7 @@ class Coupling:
         return np.asarray(rows @ self.kernel).reshape(in_cells.shape)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def coupling(grid: LevelGrid, prior_effect: float) -> Coupling:
     """`prior_effect`: as of the policy."""
     levels = grid.levels
