@@ -117,6 +117,7 @@ MODULES: Final = {
     "swingbot.app.embedded": OWN,
     "swingbot.app.keep.retain": OWN,
     "swingbot.app.keep.verify": OWN,
+    "swingbot.app.kit_file": OWN,
     "swingbot.app.remote.connection": OWN,
     "swingbot.app.remote.login": OWN,
     "swingbot.app.reproduction": OWN,
