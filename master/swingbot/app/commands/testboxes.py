@@ -14,7 +14,7 @@ from swingbot.app.keep.testbox_here import testbox_here
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.core.text.numbers import duration
-from swingbot.service.lab import screen_testbox, set_testboxes
+from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
@@ -262,7 +262,7 @@ def resume(session: CommandContext, name: str, json_: bool) -> None:
 def screen(
     session: CommandContext, name: str, hours: float, again: bool, dry_run: bool, json_: bool
 ) -> None:
-    """Boot one known kernel for a night, to learn what a testbox can resolve.
+    """Learn in one night of boots what a testbox resolves.
 
     Prints what it boots and how long that takes, then queues it. Later calls show how far it is
     and, at its end, the answer. `swingbot cancel` ends it.
@@ -279,6 +279,8 @@ def screen(
             "\n".join(_night(name, night))
         )
         return
+    from swingbot.service.lab import screen_testbox  # with numpy, which no other verb here needs
+
     lab = session.lab
     with lab.transaction("plan night") as tx:
         asked = screen_testbox.plan_night(lab.catalogue.testboxes, tx, name, hours)
