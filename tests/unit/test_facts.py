@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import textwrap
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -26,7 +23,6 @@ from swingbot_jobs.contract.facts import (
 )
 from swingbot_jobs.contract.facts import sheet as lines_of
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "facts.md"
 CPUINFO = """/proc/cpuinfo:model name	: Some CPU @ 2.00GHz
 /proc/cpuinfo:microcode	: 0x2b000603
 /proc/cpuinfo:flags		: sse fpu
@@ -164,46 +160,6 @@ def test_the_checklist_names_facts_that_there_are_and_those_who_see_to_them() ->
         assert item.enforced in ("runner", "cmdline", "driver", "rootfs", "host"), item
         if item.enforced == "runner" and item.verified:
             assert any(known()[name].set for name in item.verified), item
-
-
-def wrapped(entry: str) -> str:
-    return textwrap.fill(
-        entry, 98, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-
-
-def checklist_entries() -> str:
-    entries = []
-    for item in checklist():
-        verified = [f"`{name}`" for name in item.verified]
-        also = [f"`{name}`" for name in item.recorded if name not in item.verified]
-        facts = [f"verified by {', '.join(verified)}"] * bool(verified)
-        facts += [f"recorded: {', '.join(also)}"] * bool(also)
-        entries.append(
-            wrapped("; ".join([f"- {item.item}: {item.want} ({item.enforced})", *facts]))
-        )
-    return "\n".join(entries)
-
-
-def fact_entries() -> str:
-    names: dict[str, list[str]] = {}
-    for fact in known().values():
-        mark = "\\*" if fact.set else ""
-        names.setdefault(f"{fact.group}, {fact.compare}", []).append(f"`{fact.name}`{mark}")
-    return "\n".join(wrapped(f"- {kind}: {', '.join(facts)}") for kind, facts in names.items())
-
-
-def test_the_lists_of_the_docs_are_those_of_the_schema() -> None:
-    written = DOCS.read_text()
-    made = written
-    for name, entries in (("checklist", checklist_entries()), ("facts", fact_entries())):
-        before, mark, rest = made.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition("<!-- end -->\n")
-        assert mark and end, name
-        made = f"{before}{mark}\n{entries}\n\n{end}{after}"
-    if os.environ.get("UPDATE_GOLDEN"):
-        DOCS.write_text(made)
-    assert made == written
 
 
 def test_what_the_boots_of_a_guest_have_noted_so_far_keeps_its_name() -> None:
