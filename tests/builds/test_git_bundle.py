@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from swingbot.adapters import limits
 from swingbot.adapters.git import Mirror
 from swingbot.app.keep.backup import fetch_all
 from swingbot.core.limits import BUNDLE_COMMITS, BUNDLE_OBJECTS
@@ -150,6 +151,66 @@ def test_who_sends_what_the_mirror_has_does_not_make_it_untrusted(world: World) 
     world.take(bundle)
     assert not world.mirror.facts(tip).made_here
     assert world.mirror.is_sent_by(ADA, tip)
+
+
+def test_a_commit_of_somebody_else_is_taken_only_from_who_has_it(world: World) -> None:
+    """Its id is on the page of a table, which all readers see."""
+    bundle = a_bundle(world, tree_of(FILE), entry("blob", BLOB))
+    (tip,) = bundle.tips
+    world.take(bundle)
+    mine = commit_of(world.tree, tip)
+    on_it = entry("commit", mine)
+    nothing = (
+        Bundle(tips=(tip,), prerequisites=(), pack=packed([])),
+        Bundle(tips=(sha_of("commit", mine),), prerequisites=(), pack=packed([on_it])),
+    )
+    for without in nothing:
+        with (
+            world.mirror.quarantine() as aside,
+            pytest.raises(GitError, match="has not all the commits"),
+        ):
+            aside.unbundle(without, "bob")
+        assert world.mirror.known([tip], "bob") == set()
+    world.take(nothing[1])
+    with world.mirror.quarantine() as aside:
+        aside.unbundle(bundle, "bob")
+        assert aside.is_sent_by("bob", tip)
+        aside.admit()
+    assert world.mirror.known([tip], "bob") == {tip}
+    assert world.mirror.facts(tip).made_here
+
+
+def test_a_commit_of_a_tree_that_a_bundle_names_is_not_kept_for_who_sent_it(world: World) -> None:
+    """With the retention the names that the tree has for it would go."""
+    world.mirror.call("t", "base", world.base)
+    world.take(Bundle(tips=(world.base,), prerequisites=(), pack=packed([])))
+    assert world.mirror.sent() == set()
+    assert not world.mirror.is_sent_by(ADA, world.base)
+
+
+def test_a_mark_stays_with_a_commit_that_was_packed_meanwhile(world: World) -> None:
+    """As all are after a restore."""
+    bundle = a_bundle(world, tree_of(FILE), entry("blob", BLOB))
+    (tip,) = bundle.tips
+    world.take(bundle)
+    git(world.mirror.path, "repack", "-adq")
+    world.mirror.forget(tip)
+    assert world.mirror.remove_forgotten(lambda commit: False) == 0
+    assert world.mirror.sent() == set()
+    world.take(bundle)
+    assert world.mirror.facts(tip).made_here
+
+
+def test_a_tree_is_fetched_however_long_the_search_for_sent_commits_takes(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = a_bundle(world, tree_of(FILE), entry("blob", BLOB))
+    (tip,) = bundle.tips
+    world.take(bundle)
+    monkeypatch.setattr(limits, "PLACES_SECONDS", 0.0)
+    git(tmp_path / "repo.git", "fetch", "-q", str(world.mirror.path), f"{tip}:main")
+    world.mirror.fetch_branch("t", str(tmp_path / "repo.git"), "main")
+    assert not world.mirror.facts(tip).made_here
 
 
 def a_delta(world: World, size: int) -> Entry:

@@ -13,7 +13,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -511,10 +511,14 @@ class Mirror:
         self._mark(self._git("rev-list", f"--glob={_PEOPLE}/*", "--not", *_TREES).split())
 
     def _unmark(self, tip: str) -> None:
-        """Forget that a person sent commits that the branch of a tree has now."""
-        marked = [file.name for file in (self.path / _SENT).glob("*")]
-        for commit in set(marked) - (outside(self._bounded, marked, [tip]) if marked else set()):
-            (self.path / _SENT / commit).unlink(missing_ok=True)
+        """Forget that a person sent commits that the branch of a tree has now.
+
+        A search that fails does not hold up the tree: they stay untrusted until its next fetch.
+        """
+        if marked := [file.name for file in (self.path / _SENT).glob("*")]:
+            with suppress(GitError):
+                for commit in set(marked) - outside(self._run, marked, [tip]):
+                    (self.path / _SENT / commit).unlink(missing_ok=True)
 
     def forget(self, commit: str) -> None:
         """Note that `commit` is to be removed, by `remove_forgotten`."""
@@ -550,10 +554,10 @@ class Mirror:
         only = self._git("rev-list", *words, commit, "--not", "--all").split()
         removed = 0
         for sha in reversed(only):  # after what leads to it, so that it is found again
-            (self.path / _SENT / sha).unlink(missing_ok=True)
             file = self.path / "objects" / sha[:2] / sha[2:]
             if file.exists():
                 file.unlink()
+                (self.path / _SENT / sha).unlink(missing_ok=True)
                 removed += 1
         return removed
 

@@ -8,10 +8,11 @@ No ref of a bundle is created, and no delta stays: each object is a file of its 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from swingbot.adapters import git_limits, process
 from swingbot.adapters.git_series import GitRunner, check_touched, problem_of
@@ -20,6 +21,11 @@ from swingbot.core.patchset.bundle import Bundle
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError
 from swingbot_jobs.process_limits import ProcessLimits
+
+_INCOMPLETE: Final = (
+    "the bundle is refused: it has not all the commits that it names, and those before them that no"
+    " tree has"
+)
 
 
 class LimitedRunner(GitRunner, Protocol):
@@ -36,7 +42,7 @@ class LimitedRunner(GitRunner, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unbundled:
-    """`commits` are those of the bundle, children first; `created` those that the mirror lacked."""
+    """`commits` are those of the bundle with its `tips`; `created` those that the mirror lacked."""
 
     tips: tuple[str, ...] = ()
     commits: frozenset[str] = frozenset()
@@ -61,9 +67,11 @@ def unbundle(run: LimitedRunner, bundle: Bundle, seen: Sequence[str], objects: P
     commits = _commits(run, bundle, seen)
     created = {file.parent.name + file.name for file in objects.glob("[0-9a-f][0-9a-f]/*")}
     _check_needed(run, bundle, seen, created)
+    if (found := set(commits) - created) and not found <= _packed(run, bundle):
+        raise GitError(_INCOMPLETE)  # the mirror has them from somebody else
     _check_files(run, commits)
     return Unbundled(
-        tips=bundle.tips,
+        tips=tuple(tip for tip in bundle.tips if tip in commits),
         commits=frozenset(commits),
         created=frozenset(created.intersection(commits)),
     )
@@ -95,7 +103,7 @@ def _commits(run: LimitedRunner, bundle: Bundle, seen: Sequence[str]) -> list[st
         stdin="".join(f"{tip}\n" for tip in bundle.tips).encode(),
     )
     if set(kinds.split("\n")[:-1]) != {"commit"}:
-        raise GitError("the bundle is refused: it has not all the commits that it names")
+        raise GitError(_INCOMPLETE)
     most = f"--max-count={BUNDLE_COMMITS + 1}"
     rows = _git(run, "rev-list", "--parents", most, *bundle.tips, "--not", *seen).splitlines()
     if len(rows) > BUNDLE_COMMITS:
@@ -106,6 +114,19 @@ def _commits(run: LimitedRunner, bundle: Bundle, seen: Sequence[str]) -> list[st
     if roots := [row for row in rows if " " not in row]:
         raise GitError(f"the bundle is refused: commit {roots[0][:12]} has no parent")
     return [row.partition(" ")[0] for row in rows]
+
+
+def _packed(run: LimitedRunner, bundle: Bundle) -> set[str]:
+    """Return the objects of the bundle's pack, whether the mirror has them or not. Raises GitError.
+
+    The files that its deltas build on are written behind them.
+    """
+    with tempfile.TemporaryDirectory(prefix="swingbot-bundle-") as place:
+        words = ("index-pack", "--stdin", "--fix-thin", "--threads=1", f"{place}/sent.pack")
+        _git(run, *words, stdin=bundle.pack)
+        rows = _git(run, "show-index", stdin=Path(place, "sent.idx").read_bytes()).splitlines()
+    places = (row.split() for row in rows)
+    return {words[1] for words in places if int(words[0]) < len(bundle.pack)}
 
 
 def _check_needed(
