@@ -473,3 +473,14 @@ def test_a_kit_with_files_elsewhere_is_not_unpacked(name: str, tmp_path: Path) -
     with pytest.raises(OSError, match="is not a file of kit"):
         unpack(write, "kit", tmp_path / "inner" / "out")
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", ["/", "..", "", "a/b"])
+def test_a_service_names_no_directory_but_one_of_the_kit(name: str, tmp_path: Path) -> None:
+    def write(file: BinaryIO) -> None:
+        with tarfile.open(fileobj=file, mode="w:gz") as tar:
+            tar.addfile(tarfile.TarInfo(str(tmp_path / "written")))
+
+    with pytest.raises(OSError, match="is not the name of a directory|is not a file of"):
+        unpack(write, name, tmp_path / "inner" / "out")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

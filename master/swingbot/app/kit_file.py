@@ -72,7 +72,12 @@ def unpack(write: Callable[[BinaryIO], object], name: str, directory: Path) -> N
 
 
 def _check(tar: tarfile.TarFile, name: str, archive: Path) -> None:
-    """Raise OSError for anything but files, and links between them, below the directory `name`."""
+    """Raise OSError for anything but files, and links between them, below the directory `name`.
+
+    `name` is a service's, too: `/` would be above everything.
+    """
+    if PurePosixPath(name).name != name:
+        raise OSError(f"the kit is refused: {name[:200]!r} is not the name of a directory")
     for member in tar:
         paths = [member.name, *([member.linkname] if member.islnk() else [])]
         parts = [PurePosixPath(path).parts for path in paths]
