@@ -27,8 +27,9 @@ pytestmark = pytest.mark.timeout(10_800)
 
 # What the firmware, the disk and the card are, as the kernel under test has them.
 SHOWS = """
+read -r serial </sys/block/nvme0n1/device/serial  # without the spaces that fill it
 echo "firmware $(ls -d /sys/firmware/efi)"
-echo "disk $(cat /sys/block/nvme0n1/device/serial)"
+echo "disk $serial"
 echo "card $(basename "$(readlink /sys/class/net/eth0/device/driver)")"
 """
 FAULTS = "page-fault: {mode: process, nr_task: 100%, cycles: 1, size: 16M}\n"
