@@ -244,6 +244,9 @@ def test_strict_turns_are_not_trusted_and_mirrored_ones_claim_nothing() -> None:
     assert (row(*strict)["verdict"], row(*strict)["order"]) == ("worse", "strict turns")
     said = run(*strict).stdout
     assert "a testbox whose every other boot is slow looks like this change" in said
+    equal = run("--base", "100;101;100", "--head", "101;100;101", "--order", "bhbhbh").stdout
+    assert "every other boot is slow may hide or feign a change" in equal
+    assert "this change" not in equal
     mirrored = of("bhhb" * 4)
     assert row(*mirrored)["verdict"] not in ("worse", "better")
     assert row(*mirrored)["order"] == "given"

@@ -208,6 +208,8 @@ def test_the_runs_of_a_file_show_a_path() -> None:
     result = CliRunner().invoke(stats, ["history", "--no-picture", "-"], input=given)
     assert result.exit_code == 0, result.output
     assert "takes a path about 50 % lower than the other runs" in result.output
+    found = looked(with_path(31, 0.4, 0.5))
+    assert "% of runs take a path about 50 % lower" in "".join(tell(found, [""] * found.points))
 
 
 def test_points_of_a_rare_mode_that_appears_are_a_path() -> None:
@@ -556,7 +558,9 @@ def test_modes_that_move_are_one_finding() -> None:
 
 def test_a_level_that_wanders_is_said() -> None:
     values = [100.0 * math.exp(-0.001 * (n % 40) - 0.1 * (n >= 40)) for n in range(80)]
-    assert tell(look(values), [str(n) for n in range(80)])[-1].startswith("the level wanders")
+    found = look(values)
+    assert tell(found, [str(n) for n in range(80)])[-1].startswith("the level wanders")
+    assert found.wanders, "in JSON as in the text"
 
 
 @pytest.mark.parametrize(

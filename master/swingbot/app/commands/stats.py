@@ -177,9 +177,10 @@ def stats_compare(
     else:
         click.echo("\n".join([*_words(row), *_doubts(sides, share)]))
         if strict:
+            looks = "looks like this change" if row.changed else "may hide or feign a change"
             click.echo(
                 "  base and head in strict turns, b h b h: a testbox whose every other boot is slow"
-                " looks like this change; boot in turns that mirror, b h h b"
+                f" {looks}; boot in turns that mirror, b h h b"
             )
         if not known and not unordered and not paired:
             click.echo(

@@ -25,6 +25,7 @@ from swingbot.core.stats.ramp import LevelRamp, ramp_at_end, ramp_beside_steps, 
 from swingbot.core.stats.rank_steps import kendall_p, rank_p
 from swingbot.core.stats.rounding import unrounded
 from swingbot.core.stats.steps import (
+    MOST_ALIKE,
     LevelStep,
     StepNoise,
     candidate_step,
@@ -240,8 +241,15 @@ def look(
     cuts = _cuts(edges, steps)
     anchor = look(anchors) if anchors is not None else None
     residuals = _about_levels(scaled, cuts, scale, creep)
-    wanders = not (cuts or creep or len(values) < FEWEST) and walks(scaled)
     off = excursions(scaled, cuts, noise.sd) if creep is None else []
+    path = (
+        path_change([scale.of_runs(each) for each in runs], logarithms=scale.unit is None)
+        if runs
+        else None
+    )
+    mode_changes = _mode_changes(values, found) if found is not None else ()
+    told = bool(steps or creep or ramp or mode_changes or path or off)
+    walk = noise.alike >= MOST_ALIKE or (not cuts and walks(scaled))
     return Findings(
         points=len(values),
         levels=_levels(values, cuts, creep or (_ramp(ramp, scale) if ramp is not None else None)),
@@ -253,14 +261,12 @@ def look(
         spread=_beside_zeros(loud or _spread(residuals, noise), values, cuts),
         boots_spread=_boots_spread(spreads),
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
-        mode_changes=_mode_changes(values, found) if found is not None else (),
+        mode_changes=mode_changes,
         anchor=anchor,
         ramp=_ramp(ramp, scale) if ramp is not None else None,
-        wanders=wanders,
+        wanders=walk and not told and len(values) >= FEWEST,
         excursions=tuple(_excursion(each, scale) for each in off),
-        path=path_change([scale.of_runs(each) for each in runs], logarithms=scale.unit is None)
-        if runs
-        else None,
+        path=path,
     )
 
 

@@ -16,9 +16,7 @@ from swingbot.core.stats.findings import (
     ModeChange,
     Ramp,
 )
-from swingbot.core.stats.history_modes import FEWEST
 from swingbot.core.stats.path_change import PathChange
-from swingbot.core.stats.steps import MOST_ALIKE
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count, two_digits
 
@@ -83,10 +81,9 @@ def tell(findings: Findings, x: Labels) -> list[str]:
         or findings.path
         or findings.excursions
     ):
-        alike = findings.alike >= MOST_ALIKE and findings.points >= FEWEST
         lines.append(
             "the level wanders: steps and creep cannot be told from it"
-            if alike or findings.wanders
+            if findings.wanders
             else "no step and no creep"
         )
     return lines
@@ -157,9 +154,10 @@ def _path(path: PathChange, x: Labels) -> str:
     way = "lower" if path.pct < 0.0 else "higher"
     before = _one_in(path.before, "run") if path.before else f"none of {path.runs_before}"
     after = _one_in(path.after, "run") if path.after else "no run"
+    verb = "take" if after.endswith("runs") else "takes"
     return (
-        f"from {_place(path, x)} on, {after} takes a path about {two_digits(abs(path.pct))} % {way}"
-        f" than the other runs, before it {before}, {_chance(path.p)}"
+        f"from {_place(path, x)} on, {after} {verb} a path about {two_digits(abs(path.pct))} %"
+        f" {way} than the other runs, before it {before}, {_chance(path.p)}"
     )
 
 
