@@ -4,7 +4,7 @@ nothing is sent twice."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,15 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.incident.model import Incident
+from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.moderation.aa_record import AaRules
+from swingbot.core.moderation.filing import MailRules
 from swingbot.service.incident.keep import fold_sightings, merge, note_culprit, say, split
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.draft_followups import draft_followups
+from swingbot.service.report.readdress import readdress
 from swingbot_db import read
 from tests import builders as make
 
@@ -490,6 +494,56 @@ def test_a_finding_in_another_tree_updates_a_sent_mail_and_is_folded_into_a_wait
     body = world.conn.execute(sa.text("SELECT body FROM report WHERE kind = 'update'")).scalar_one()
     assert "The same commit is now in next" in body
     assert "17.0% worse" in body
+
+
+def test_an_update_about_a_testbox_without_its_record_goes_to_the_operator(world: World) -> None:
+    mail = MailRules(dry_run=False, aa=AaRules(virtual=("vm-icount",)))
+    lab = replace(world.lab, settings=replace(world.lab.settings, mail=mail))
+    world = replace(world, lab=lab)
+    one = world.note(2)
+    world.measured(one, 2)
+    world.mailed(one, "sent")
+    author = world.variant(world.kernels[2]).author
+    world.conn.execute(
+        sa.text("UPDATE outbox SET message = :m"),
+        {"m": f"Message-ID: <i@x.org>\r\nTo: {author}\r\n\r\nhello\r\n".encode()},
+    )
+    elsewhere = replace(world, testbox=make.a_testbox(world.conn, "vm-tcg"))
+    assert elsewhere.note(2) == one
+    elsewhere.measured(one, 2)
+    assert world.follow() == [(one, "update", "held")]
+    operator = list(lab.settings.recipients)
+
+    def update() -> Any:
+        return world.conn.execute(
+            sa.text("SELECT id, to_addrs, would_to, restricted FROM report WHERE kind = 'update'")
+        ).one()
+
+    number, to, would_to, restricted = update()
+    assert to == operator and would_to == addresses(author)
+    assert "vm-tcg is a virtual testbox" in restricted
+    readdress(lab, number, "ada")
+    assert update().to_addrs == operator and "vm-tcg" in update().restricted
+    every = replace(mail, aa=AaRules(virtual=("vm-*",)))
+    readdress(replace(lab, settings=replace(lab.settings, mail=every)), number, "ada")
+    assert update().to_addrs == addresses(author) and update().restricted is None
+
+
+def test_a_later_mail_readdressed_goes_to_readers_of_the_first_alone(world: World) -> None:
+    mail = MailRules(dry_run=False, aa=AaRules(virtual=("vm-*",)))
+    lab = replace(world.lab, settings=replace(world.lab.settings, mail=mail))
+    world = replace(world, lab=lab)
+    one = world.note(2)
+    world.measured(one, 2)
+    world.mailed(one, "sent")  # to the operator
+    world.say(one, "invalid", "a broken fan")
+    assert world.follow() == [(one, "retraction", "held")]
+    number = world.conn.execute(sa.text("SELECT max(id) FROM report")).scalar_one()
+    readdress(lab, number, "ada")
+    to = world.conn.execute(
+        sa.text("SELECT to_addrs FROM report WHERE id = :r"), {"r": number}
+    ).scalar_one()
+    assert to == list(lab.settings.recipients)
 
 
 def test_a_mail_that_is_about_to_leave_is_not_written_anew(world: World) -> None:

@@ -100,7 +100,8 @@ class Outbox(Rows):
 
     def written(self, report: int) -> AddressedMail | None:
         row = self.select_one(
-            "SELECT r.state, t.name AS tree, t.base_commit AS base, v.commit, v.author,"
+            "SELECT r.state, r.incident, r.kind, t.name AS tree, t.base_commit AS base, v.commit,"
+            " v.author,"
             " r.message_id, r.subject, r.body, r.testbox, o.message FROM report r"
             " JOIN outbox o ON o.report = r.id"
             " JOIN incident i ON i.id = r.incident JOIN variant v ON v.id = i.culprit"

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import cast
 
-from swingbot.core.model.statuses import ModerationAct, ReportState
+from swingbot.core.model.statuses import ModerationAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports.outbox import AddressedMail, OutboxMail
 from tests.fakes.store.tables import DecisionRow, Noun, ReportRow
@@ -78,6 +79,8 @@ class Outbox(Noun):
         culprit = self.db.variants[incident.culprit]
         return AddressedMail(
             state=row.state,
+            incident=row.incident,
+            kind=cast(ReportKind, row.kind),
             tree=tree.name,
             commit=culprit.commit,
             author=culprit.author,

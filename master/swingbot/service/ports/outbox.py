@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from swingbot.core.model.statuses import ModerationAct, ReportState
+from swingbot.core.model.statuses import ModerationAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed
 
 
@@ -33,6 +33,8 @@ class AddressedMail:
     """A stored mail and the commit that it is about."""
 
     state: ReportState
+    incident: int
+    kind: ReportKind
     tree: str
     commit: str
     author: str

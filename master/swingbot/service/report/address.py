@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -35,15 +36,19 @@ def recipients_of(
 
 
 def restricted_on(
-    testboxes: KnownTestboxes, mail: MailRules, anchors: Anchors, testbox: str
+    testboxes: KnownTestboxes, mail: MailRules, anchors: Anchors, names: Iterable[str]
 ) -> str:
-    """Return why reports about a testbox go to the operator alone; "" if they do not."""
-    return why_restricted(
-        testbox,
-        virtual=testboxes.known(testbox).virtual,
-        anchors=anchors.boots(testbox),
-        rules=mail.aa,
+    """Return why reports about these testboxes go to the operator alone; "" if they do not."""
+    found = (
+        why_restricted(
+            name,
+            virtual=testboxes.known(name).virtual,
+            anchors=anchors.boots(name),
+            rules=mail.aa,
+        )
+        for name in sorted(set(names))
     )
+    return "; ".join(why for why in found if why)
 
 
 def would_go_to(

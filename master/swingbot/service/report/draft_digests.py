@@ -42,10 +42,8 @@ def draft_digests(
         mail = digest(monday, improvements, url=settings.web_url, contact=settings.contact)
         number = reports.reserve()
         readers = settings.mail.digest_to or settings.recipients
-        restricted = "; ".join(
-            why
-            for name in sorted({improvement.testbox for improvement in improvements})
-            if (why := restricted_on(testboxes, settings.mail, anchors, name))
+        restricted = restricted_on(
+            testboxes, settings.mail, anchors, [each.testbox for each in improvements]
         )
         identity = message_id(week_name(monday), "digest", 1, settings.domain)
         store_mail(

@@ -111,7 +111,7 @@ def _draft(
             shown=shown,
             unproven=unproven,
             restricted=restricted_on(
-                catalogue.testboxes, settings.mail, tx.anchors, facts.headline.testbox
+                catalogue.testboxes, settings.mail, tx.anchors, [facts.headline.testbox]
             ),
         ),
     )

@@ -7,10 +7,9 @@ according to the settings and the record of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
-from email.utils import getaddresses
 
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
@@ -26,6 +25,7 @@ from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
+from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
 from swingbot.service.ports.incidents import Incidents
@@ -33,8 +33,9 @@ from swingbot.service.ports.reports import Reports
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.report_evidence import gates_of, told_gates
+from swingbot.service.report.address import restricted_on
 from swingbot.service.report.draft_first import report_row
-from swingbot.service.report.moderate import DraftedMail, file_report
+from swingbot.service.report.moderate import DraftedMail, file_report, readers
 from swingbot.service.result.boots import boots_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 from swingbot_jobs.language.program import Program
@@ -68,6 +69,8 @@ class FollowUpFacts:
     reason: str = ""
     comparison: int | None = None
     shown: bool = True
+    testboxes: tuple[str, ...] = ()  # whose results it tells; of a retraction none
+    restricted: str = ""  # why they keep it from all but the operator
 
 
 def draft_followups(lab: Lab, tx: Transaction) -> None:
@@ -79,6 +82,10 @@ def draft_followups(lab: Lab, tx: Transaction) -> None:
         case = _case(tx, number)
         news = _news(lab.tools.git, lab.catalogue, tx, case, kind) if case is not None else None
         if case is not None and news is not None:
+            why = restricted_on(
+                lab.catalogue.testboxes, lab.settings.mail, tx.anchors, news.testboxes
+            )
+            news = replace(news, restricted=why)
             _draft(lab, tx.trees, tx.reports, tx.gates, case, kind, news)
 
 
@@ -149,6 +156,7 @@ def _fixed(
         head=tip.commit,
         fix=_commit(git, incident.fixed_by),
         comparison=comparison.id,
+        testboxes=(case.bisection.testbox,),
     )
 
 
@@ -189,7 +197,14 @@ def _update(
         reason=" ".join(sentence for sentence, _ in sentences),
         comparison=comparisons[0],
         shown=any(shown for _, shown in sentences),
+        testboxes=testboxes_of(tx.bisections, new),
     )
+
+
+def testboxes_of(bisections: Bisections, sightings: Sequence[Sighting]) -> tuple[str, ...]:
+    """Return the testboxes on which these were found."""
+    found = [bisections.get(sighting.bisection) for sighting in sightings]
+    return tuple(bisection.testbox for bisection in found if bisection is not None)
 
 
 def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str, bool]:
@@ -260,6 +275,7 @@ def _still(
         where=f"{tree.name}, branch {tree.branch}",
         head=tip.commit,
         comparison=latest.id,
+        testboxes=(case.bisection.testbox,),
     )
 
 
@@ -359,7 +375,8 @@ def _draft(
             gates=told_gates(gates_of(gates, case.incident)),
             shown=news.shown,
             alone=True,
-            thread=_readers(case.first),
+            thread=readers(case.first),
+            restricted=news.restricted,
         ),
     )
     store_mail(
@@ -375,16 +392,6 @@ def _draft(
             mail=follow_up(facts),
             filing=filing,
         ),
-    )
-
-
-def _readers(first: FirstMail) -> tuple[str, ...]:
-    """Return the bare addresses that got the first mail."""
-    headers = message_from_bytes(first.message, policy=policy.compat32)
-    return tuple(
-        address
-        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
-        if address
     )
 
 

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from email import message_from_bytes, policy
+from email.utils import getaddresses
 
+from swingbot.core.incident.model import FirstMail
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
@@ -84,6 +87,16 @@ def _rule(
         record,
         doubts=[doubt for doubt in doubts if doubt],
         told_in_digest=told_in_digest,
+    )
+
+
+def readers(first: FirstMail) -> tuple[str, ...]:
+    """Return the bare addresses that got the first mail of a thread."""
+    headers = message_from_bytes(first.message, policy=policy.compat32)
+    return tuple(
+        address
+        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
+        if address
     )
 
 

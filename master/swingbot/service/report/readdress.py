@@ -4,6 +4,7 @@ envelope change.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
@@ -14,8 +15,12 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
+from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.outbox import AddressedMail
+from swingbot.service.ports.sightings import Sightings
 from swingbot.service.report.address import recipients_of, restricted_on
+from swingbot.service.report.draft_followups import testboxes_of
+from swingbot.service.report.moderate import readers, within
 
 
 def readdress(lab: Lab, report: int, who: str) -> None:
@@ -37,14 +42,30 @@ def readdress(lab: Lab, report: int, who: str) -> None:
                 f"cannot readdress {name}, which is {mail.state}: hold it first if it has not been"
                 " sent"
             )
-        restricted = (
-            restricted_on(lab.catalogue.testboxes, lab.settings.mail, tx.anchors, mail.testbox)
-            if mail.testbox
-            else ""
+        thread = None
+        if mail.kind != "first":
+            first = tx.reports.first_mail(mail.incident)
+            thread = readers(first) if first is not None else ()
+        told = _testboxes(tx.sightings, tx.bisections, report, mail)
+        restricted = restricted_on(lab.catalogue.testboxes, lab.settings.mail, tx.anchors, told)
+        addressed, message = readdressed(
+            lab.tools, lab.settings, lab.clock, name, mail, restricted, thread
         )
-        addressed, message = readdressed(lab.tools, lab.settings, lab.clock, name, mail, restricted)
         tx.outbox.readdress(report, addressed, message)
         tx.outbox.note("readdress", who=who, why="", report=report, was=mail.state)
+
+
+def _testboxes(
+    sightings: Sightings, bisections: Bisections, report: int, mail: AddressedMail
+) -> tuple[str, ...]:
+    """Return the testboxes whose results a mail tells; an update has those of what it adds."""
+    if mail.kind == "retraction":
+        return ()
+    if mail.kind == "update":
+        new = [one for one in sightings.of_incident(mail.incident) if one.report == report]
+        if new:
+            return testboxes_of(bisections, new)
+    return (mail.testbox,) if mail.testbox else ()
 
 
 def readdressed(
@@ -54,11 +75,17 @@ def readdressed(
     name: str,
     stored: AddressedMail,
     restricted: str = "",
+    thread: Sequence[str] | None = None,
 ) -> tuple[Addressed, bytes]:
-    """Return the recipients of a stored mail by the current settings, and the message to them."""
+    """Return the recipients of a stored mail by the current settings, and the message to them.
+
+    `thread`: who got the first mail, if it is a later one.
+    """
     addressed = recipients_of(
         tools, settings, stored.tree, stored.commit, stored.author, stored.base, restricted
     )
+    if thread is not None:
+        addressed = within(addressed, thread, settings.recipients)
     old = message_from_bytes(stored.message, policy=policy.compat32)
     mail = Mail(
         subject=stored.subject,
