@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -221,6 +222,63 @@ def test_a_checkout_of_something_else_is_named(
     monkeypatch.chdir(tmp_path)
     assert "name the kernels" in run("compare", ada).output
     assert "not a git checkout" in run("compare base --dirty", ada).output
+
+
+def test_a_replaced_commit_is_compared_as_it_is_sent(
+    site: Site, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = commit(checkout, "mm/new.c", "int x;\n")
+    git(checkout, "replace", "--graft", made, site.commits[0])
+    (checkout / "mm/new.c").write_text("int y;\n")
+    for name, value in WHO.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+    said = run("compare --dirty --dry-run", elsewhere(site, tmp_path))
+    assert said.exit_code == 0, said.output
+    assert f"range: {site.commits[-1][:12]}..HEAD" in said.stderr
+    assert "sends 2 commits of" in said.stderr
+
+
+def test_a_checkout_that_cannot_be_sent_from_says_why(
+    site: Site, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = elsewhere(site, tmp_path)
+    git(checkout, "checkout", "-qb", "one")
+    commit(checkout, "mm/new.c", "int x;\n")
+    git(checkout, "checkout", "-qb", "two", "main")
+    commit(checkout, "mm/new.c", "int y;\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(checkout, "merge", "-q", "one")
+    conflicting = run("compare --dirty --dry-run", ada)
+    assert conflicting.exit_code == 2 and "conflicts, such as in mm/new.c" in conflicting.output
+    git(checkout, "reset", "-q", "--hard")
+    (checkout / ".git/index").write_bytes(b"junk")
+    damaged = run("compare --dry-run", ada)
+    assert damaged.exit_code == 2 and "git status in" in damaged.output
+    other = tmp_path / "sha256"
+    git(tmp_path, "init", "-q", "--object-format=sha256", str(other))
+    commit(other, "README", "x\n")
+    monkeypatch.chdir(other)
+    assert "by SHA-256" in run("compare --dry-run", ada).output
+    (other / ".git/config").write_text("[core\n")
+    assert f"git does not read {other}: " in run("compare base tip --dry-run", ada).stderr
+
+
+def test_a_shallow_clone_without_a_known_commit_is_named(
+    site: Site, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(checkout, "mm/new.c", "int x;\n")
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{checkout}", "shallow")
+    monkeypatch.chdir(tmp_path / "shallow")
+    assert "git fetch --unshallow" in run("compare --dry-run", elsewhere(site, tmp_path)).output
+
+
+def test_commits_that_are_too_large_for_a_request_name_the_limit(
+    site: Site, checkout: Path, tmp_path: Path
+) -> None:
+    commit(checkout, "mm/new.h", os.urandom(4 << 20).hex())
+    said = run("compare --dry-run", elsewhere(site, tmp_path))
+    assert said.exit_code != 0 and "web.patch_kib" in said.output, said.output
 
 
 def bundle_of(checkout: Path, *revisions: str) -> bytes:

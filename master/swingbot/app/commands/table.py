@@ -156,7 +156,7 @@ def _ask(
         from swingbot.app.remote.http_tables import HttpTables, with_sources
 
         request = request_of(options, given["refs"], kind, read=with_sources)
-        tables = HttpTables(session.login, Checkout.around(Path.cwd()), _note)
+        tables = HttpTables(session.login, Checkout.around(Path.cwd(), _note), _note)
         asked = tables.ask(request, options.texts("job"), go_on, dirty=given["dirty"])
     else:
         if given["dirty"]:

@@ -5,6 +5,7 @@ Index, files, branches and HEAD are never touched.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,6 +23,9 @@ from swingbot.service.table.kernels import KernelRequest
 
 _SECONDS: Final = 600.0
 _CONFIG: Final = ("-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
+# Commits as they are sent: packs have neither replacements nor grafts.
+_AS_THEY_ARE: Final = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+_CONFLICTS: Final = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 # These mean the service's own, whatever the checkout calls so.
 _OF_TREES: Final = ("base", "tip")
 
@@ -48,15 +52,23 @@ class Checkout:
         self.path = path
 
     @classmethod
-    def around(cls, place: Path) -> Checkout | None:
-        """Return the checkout that contains `place`; None if none does, or git is missing."""
+    def around(cls, place: Path, say: Callable[[str], None] = lambda line: None) -> Checkout | None:
+        """Return the checkout that contains `place`; None if none does, or git is missing.
+
+        `say` gets the reason why git does not read one, as that of another user.
+        """
         try:
             done = cls(place)._run("rev-parse", "--show-toplevel")
         except FileNotFoundError:
             return None
         if done.rc == 0:
             return cls(Path(done.out.rstrip("\n")))
-        return cls(place) if cls(place)._run("rev-parse", "--git-dir").rc == 0 else None
+        done = cls(place)._run("rev-parse", "--git-dir")
+        if done.rc == 0:
+            return cls(place)
+        if "not a git repository" not in done.err:
+            say(f"git does not read {place}: {done.err.strip()}")
+        return None
 
     def resolve(self, ref: str) -> str | None:
         """Return the commit that `ref` names here; None if it names none, or a tree's."""
@@ -126,8 +138,10 @@ class Checkout:
 
     def _asked(self, tips: Sequence[str], known: Known) -> tuple[list[str], list[str]]:
         """Return the ancestors of `tips` that are not known, or more than may be sent of them; and
-        known ones.
+        known ones. Raises RequestError.
         """
+        if any(len(tip) != 40 for tip in tips):
+            raise RequestError(f"{self.path} names its commits by SHA-256; services know SHA-1")
         found: list[str] = []
         asked: set[str] = set()
         while True:
@@ -147,16 +161,27 @@ class Checkout:
         rows = self._git("rev-list", "--no-walk=unsorted", "--parents", "--stdin", stdin=lines)
         parents = {parent for row in rows.splitlines() for parent in row.split()[1:]}
         if not found or not (needed := sorted(parents.difference(missing))):
+            shallow = self._git("rev-parse", "--is-shallow-repository").strip() == "true"
             raise RequestError(
                 f"no recent commit of {self.path} is in a tree of the service: run the command in a"
                 " checkout of the tree, or ask the operator to fetch yours"
+                + ("; it is a shallow clone, so try `git fetch --unshallow` first" * shallow)
             )
         return needed
 
     def _changed(self) -> list[str]:
-        """Return the tracked files with uncommitted changes; none in a bare repository."""
-        done = self._run("status", "--porcelain", "-z", "--untracked-files=no")
-        return [line[3:] for line in done.out.split("\0") if line]
+        """Return the tracked files with uncommitted changes; none in a bare repository.
+
+        Raises RequestError, also for conflicts of a merge.
+        """
+        if self._git("rev-parse", "--is-inside-work-tree").strip() != "true":
+            return []
+        listed = self._git("status", "--porcelain", "-z", "--untracked-files=no").split("\0")
+        if conflicts := [line[3:] for line in listed if line[:2] in _CONFLICTS]:
+            raise RequestError(
+                f"{self.path} has conflicts, such as in {conflicts[0]}: resolve them"
+            )
+        return [line[3:] for line in listed if line]
 
     def _with_changes(self, head: str) -> str:
         """Return a commit of the uncommitted changes on HEAD; the same for the same changes."""
@@ -164,7 +189,7 @@ class Checkout:
             own = self.path / self._git("rev-parse", "--git-path", "index").rstrip("\n")
             # its time too: git reads files again that are not older than their index
             index = {"GIT_INDEX_FILE": shutil.copy2(own, place)}
-            self._git("add", "--update", "--", ":/", more=index)
+            self._git("add", "--update", "--", ".", more=index)
             tree = self._git("write-tree", more=index).strip()
         when = self._git("show", "-s", "--format=@%ct +0000", head, "--").strip()
         who = {f"GIT_{role}_DATE": when for role in ("AUTHOR", "COMMITTER")}
@@ -189,6 +214,7 @@ class Checkout:
     def _run(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
     ) -> process.Completed:
-        environment = clean_environment() | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **more}
+        careful = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **_AS_THEY_ARE}
+        environment = clean_environment() | careful | dict(more)
         command = ["git", "-C", str(self.path), *_CONFIG, *words]
         return process.run(command, timeout=_SECONDS, env=environment, stdin=stdin)

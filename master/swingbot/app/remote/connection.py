@@ -21,6 +21,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
 
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
+_LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
 _AWAY: Final = (429, 502, 503, 504)
 
 
@@ -87,8 +88,15 @@ class Connection:
                 return self._read(answer), answer.headers
         except urllib.error.HTTPError as error:
             with error:
+                ours = HEADER in error.headers
+                if ours and error.code == 413 and body is not None and len(body) > _LARGE:
+                    raise RequestError(f"{self.url}: {_too_large(body)}") from None
                 raise self._refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
+            if body is not None and len(body) > _LARGE and _was_cut(error):
+                raise ServiceError(
+                    f"{self.url} closed the connection, perhaps because {_too_large(body)}"
+                ) from None
             raise _failure(self.url, error) from None
 
     def _read(self, answer: IO[bytes]) -> bytes:
@@ -153,6 +161,19 @@ def _parsed(content: bytes, url: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise ServiceError(f"{url} answers with something else than JSON") from None
+
+
+def _too_large(body: bytes) -> str:
+    return (
+        f"a request of {len(body) >> 10} KiB is too large: patches and commits may have"
+        " web.patch_kib together (1024 KiB unless its operator sets it)"
+    )
+
+
+def _was_cut(error: Exception) -> bool:
+    """Return whether the other end closed the connection."""
+    reason = getattr(error, "reason", error)
+    return isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError)
 
 
 def _failure(url: str, error: Exception) -> ServiceError | ServiceAway:
