@@ -556,6 +556,16 @@ def test_modes_that_move_are_one_finding() -> None:
         assert len(found.changes) + len(found.mode_changes) == 1
 
 
+def test_an_anchor_that_was_off_or_drifts_is_not_said_to_show_no_change() -> None:
+    noise = [0.2 * math.sin(7.0 * n * n) for n in range(100)]
+    off = [100.0 + e - 10.0 * (50 <= n < 53) for n, e in enumerate(noise)]
+    drifts = [100.0 + e - 0.4 * max(n - 60, 0) for n, e in enumerate(noise)]
+    for values, what in ((off, "excursion"), (drifts, "ramp")):
+        words = tell(look(values, [v / 2.0 for v in values]), [str(n) for n in range(100)])
+        assert "machine: its anchor moved:" in words
+        assert any(line.startswith(f"  {what}") for line in words)
+
+
 def test_a_level_that_wanders_is_said() -> None:
     values = [100.0 * math.exp(-0.001 * (n % 40) - 0.1 * (n >= 40)) for n in range(80)]
     found = look(values)

@@ -69,24 +69,28 @@ def tell(findings: Findings, x: Labels) -> list[str]:
             f"{_NUMBERS[len(findings.modes)]} modes: {_modes(findings.modes)} of the points"
         )
     if findings.anchor is not None:
-        moved = findings.anchor.changes or findings.anchor.creep
+        moved = _moved(findings.anchor)
         lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
         if moved:
             lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
-    if not (
-        findings.changes
-        or findings.creep
-        or findings.ramp
-        or findings.mode_changes
-        or findings.path
-        or findings.excursions
-    ):
+    if not _moved(findings) and not findings.path:
         lines.append(
             "the level wanders: steps and creep cannot be told from it"
             if findings.wanders
             else "no step and no creep"
         )
     return lines
+
+
+def _moved(findings: Findings) -> bool:
+    """Whether the level is found to be another one somewhere."""
+    return bool(
+        findings.changes
+        or findings.creep
+        or findings.ramp
+        or findings.mode_changes
+        or findings.excursions
+    )
 
 
 def step_words(change: LevelChange, x: Labels) -> str:
