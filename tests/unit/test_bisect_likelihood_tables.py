@@ -67,10 +67,10 @@ def test_a_position_has_the_product_of_its_images_whatever_was_kept() -> None:
     noise = NoisePrior(sd_run=0.02, sd_layout=0.01, certainty=12.0)
     of = thetas_of(columns, noise, Policy())
     grid = mixture_likelihood.level_grid(columns, of)
-    mixture_likelihood._tables.cache_clear()
+    mixture_likelihood._KEPT.clear()
     first, last = mixture_likelihood.position_likelihoods(columns, of, grid)
     alone = boots([0.01, -0.02, 0.07], [0, 0, 1], [0, 1], [0, 4])
-    mixture_likelihood._tables.cache_clear()
+    mixture_likelihood._KEPT.clear()
     image, same = mixture_likelihood.position_likelihoods(alone, of, grid)
     other = boots([0.05, 0.30, 0.07], [0, 0, 1], [0, 1], [0, 4])
     rest, again = mixture_likelihood.position_likelihoods(other, of, grid)
@@ -103,7 +103,7 @@ def test_more_images_than_are_kept_are_computed_again(monkeypatch: pytest.Monkey
     of = thetas_of(columns, NoisePrior(sd_run=0.02, certainty=12.0), Policy())
     grid = mixture_likelihood.level_grid(columns, of)
     monkeypatch.setattr(mixture_likelihood, "_MOST_KEPT", 1)
-    mixture_likelihood._tables.cache_clear()
+    mixture_likelihood._KEPT.clear()
     first = mixture_likelihood.position_likelihoods(columns, of, grid)
     again = mixture_likelihood.position_likelihoods(columns, of, grid)
     assert all(a is b for a, b in zip(first, again, strict=True))  # those of a step are all kept
@@ -113,3 +113,19 @@ def test_more_images_than_are_kept_are_computed_again(monkeypatch: pytest.Monkey
     for a, b in zip(first, third, strict=True):
         assert a.below.tolist() == b.below.tolist() and a.top.tolist() == b.top.tolist()
     assert not any(a is b for a, b in zip(first[2:], third[2:], strict=True))
+
+
+def test_all_lattices_together_keep_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixture_likelihood._KEPT.clear()
+    monkeypatch.setattr(mixture_likelihood, "_MOST_KEPT_IN_ALL", 1_000_000)
+    most = 0
+    for scale in range(1, 30):
+        x = (np.linspace(-0.05, 0.05, 12) * scale).tolist()
+        columns = boots(x, list(range(12)), list(range(12)), list(range(12)))
+        of = thetas_of(columns, NoisePrior(sd_run=0.02 * scale, certainty=12.0), Policy())
+        grid = mixture_likelihood.level_grid(columns, of)
+        mixture_likelihood.position_likelihoods(columns, of, grid)
+        kept = [tables.numbers for tables in mixture_likelihood._KEPT.values()]
+        assert sum(kept[:-1]) <= 1_000_000
+        most = max(most, len(kept))
+    assert 1 < most < 29

@@ -41,7 +41,9 @@ _SMEAR_REACH: Final = 5.0  # of a layout, in its sd
 _BLOCK: Final = 40  # levels that are convolved at once, with those within reach
 _LEAST_LIKELIHOOD: Final = 1e-300
 _LEAST_SINGLE: Final = 1e-26
-_MOST_KEPT: Final = 1_000_000  # numbers of the tables of one lattice
+_MOST_KEPT: Final = 1_000_000  # numbers of the tables of one lattice, 4 bytes each
+_MOST_KEPT_IN_ALL: Final = 12_000_000
+_MOST_LATTICES: Final = 64
 # of a convolution with a wide density: its nodes in one sd, and sd in cells below which it has none
 _FAR_NODES: Final = 2.5
 _FEW_CELLS: Final = 5.0
@@ -202,10 +204,13 @@ class _Tables:
         self.kept.move_to_end(boots)
         return found
 
+    @property
+    def numbers(self) -> int:
+        return len(self.kept) * self.many * self.grid.many
+
     def forget(self, images: int) -> None:
         """Keep no more than `_MOST_KEPT` numbers, but those of the latest `images` in any case."""
-        of_image = self.many * self.grid.many
-        while len(self.kept) > images and len(self.kept) * of_image > _MOST_KEPT:
+        while len(self.kept) > images and self.numbers > _MOST_KEPT:
             self.kept.popitem(last=False)
 
     def _computed(self, boots: tuple[float, ...]) -> Likelihoods:
@@ -239,9 +244,22 @@ class _Tables:
         return distance / self.grid.step
 
 
-@lru_cache(maxsize=24)  # parts of a range have their own
+_KEPT: Final[OrderedDict[tuple[Thetas, LevelGrid], _Tables]] = OrderedDict()  # latest last
+
+
 def _tables(of: Thetas, grid: LevelGrid) -> _Tables:
-    return _Tables(of, grid)
+    """Of all lattices at most `_MOST_KEPT_IN_ALL` numbers are kept when a new one is asked for.
+
+    Parts of a range have lattices of their own, and a service has many bisections.
+    """
+    found = _KEPT.get((of, grid))
+    if found is None:
+        found = _KEPT[of, grid] = _Tables(of, grid)
+    _KEPT.move_to_end((of, grid))
+    kept = sum(tables.numbers for tables in _KEPT.values())
+    while len(_KEPT) > 1 and (kept > _MOST_KEPT_IN_ALL or len(_KEPT) > _MOST_LATTICES):
+        kept -= _KEPT.popitem(last=False)[1].numbers
+    return found
 
 
 def _far(scaled: NDArray[Any], sigma: float) -> NDArray[Any]:
