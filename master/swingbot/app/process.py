@@ -7,14 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import psutil
+
+from swingbot.app.held_signals import signals_held
 
 # Set to the state directory for every process of an embedded service; executors unset it.
 INSTANCE_VARIABLE: Final = "SWINGBOT_INSTANCE"
@@ -42,30 +43,6 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Hold signals that have a handler back until the end, so that a handler can raise.
-
-    Python runs hooks around the fork() of a process with `preexec_fn`, and ignores what is raised
-    in those: a Ctrl-C would be lost. Other threads than the main one handle no signals.
-    """
-    arrived: list[int] = []
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {
-            number: signal.signal(number, lambda number, _: arrived.append(number))
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if callable(signal.getsignal(number))
-        }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number in arrived:
-            signal.raise_signal(number)
 
 
 def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from swingbot.app.process import signals_held
+from swingbot.app.held_signals import signals_held
 
 MARK: Final = "SWINGBOT_BISECT_RUN"  # environment variable of CMD: state directory of its bisection
 _PR_SET_PDEATHSIG: Final = 1
