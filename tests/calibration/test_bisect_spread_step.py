@@ -44,7 +44,7 @@ def test_three_times_the_noise_at_the_same_mean_is_found_and_named(seed: int, cu
 
 
 def test_a_change_of_spread_less_certain_than_was_asked_for_names_no_commit() -> None:
-    conclusion = ended(2, {15: 3.0}, policy=Policy(confidence=0.9999, max_boots=80)).conclusion
+    conclusion = ended(2, {15: 3.0}, policy=Policy(confidence=0.9999, max_boots=120)).conclusion
     assert (conclusion.kind, conclusion.culprits) == ("inconclusive", ())
     assert conclusion.suspect == 15 and conclusion.settled_by == "more boots"
     assert conclusion.probability is not None and 0.5 < conclusion.probability < 0.9999
