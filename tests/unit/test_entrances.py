@@ -138,6 +138,7 @@ MODULES: Final = {
     "swingbot.core.table.request_document": "JSON",
     "swingbot.service.bisect.weigh_points": "lists of objects",
     "swingbot.service.report.draft_followups": OWN,
+    "swingbot.service.report.moderate": OWN,
     "swingbot.service.report.readdress": OWN,
     "swingbot.web.access.forms": "JSON",
     "swingbot.web.http.json_body": "JSON",
