@@ -93,7 +93,7 @@ def test_a_server_that_never_comes_up_ends_the_client_too(
     testboxes = lab.site.workers / "testboxes"
     other = (testboxes / "vm-tcg.yaml").read_text().replace("name: vm-tcg", "name: vm-bad")
     (testboxes / "vm-bad.yaml").write_text(
-        other.replace('cmdline: ""', 'cmdline: "rdinit=/nothing init=/nothing"')
+        other.replace('cmdline: ""\n', "") + '\ncmdline: "rdinit=/nothing init=/nothing"\n'
     )
     (testboxes / "cs-vm.yaml").write_text(
         (testboxes / "cs-vm.yaml").read_text().replace("server: vm-tcg", "server: vm-bad")
