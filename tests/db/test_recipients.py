@@ -25,10 +25,10 @@ from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.filing import MailRules
 from swingbot.service.ports import Lab, RequestError
-from swingbot.service.report.address import recipients_of
+from swingbot.service.report.address import recipients_of, within
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
-from swingbot.service.report.moderate import DraftedMail, file_report, within
+from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.report.readdress import readdress, readdressed
 from swingbot_db import read
 from tests import builders as make

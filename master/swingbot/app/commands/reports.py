@@ -14,6 +14,7 @@ from swingbot.app.commands.context import CommandContext, somebody, with_session
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.service.report.decide import decide, switch_mail
+from swingbot.service.report.readdress import readdress
 from swingbot_db import read
 from swingbot_db.store import transactions
 from swingbot_jobs.terminal import print_as_is, say_json
@@ -211,8 +212,6 @@ def readdress_(session: CommandContext, id_: str) -> None:
     Example:
       swingbot report readdress r4
     """
-    from swingbot.service.report.readdress import readdress  # with numpy, as no other verb here
-
     readdress(session.lab, ids.read(id_, "report")[1], somebody())
     with session.reading() as conn:
         click.echo("\n".join(_head(read.report(conn, id_))))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from email import message_from_bytes, policy
+from email.utils import getaddresses
 from fnmatch import fnmatchcase
 
+from swingbot.core.incident.model import FirstMail, Sighting
 from swingbot.core.mail.recipients import Chosen, MaintainerEntry, NoMaintainers, choose
 from swingbot.core.mail.trailers import people_in_trailers
 from swingbot.core.model.testboxes import KnownTestboxes
@@ -13,6 +16,7 @@ from swingbot.core.moderation.aa_record import why_restricted
 from swingbot.core.moderation.filing import Addressed, MailRules
 from swingbot.service.ports import Git, GitError, LabSettings, Tools
 from swingbot.service.ports.anchors import Anchors
+from swingbot.service.ports.bisections import Bisections
 
 
 def recipients_of(
@@ -33,6 +37,45 @@ def recipients_of(
     """
     chosen, problem = would_go_to(tools, settings, tree, commit, author, base)
     return addressed(settings.mail, settings.recipients, chosen, problem, restricted)
+
+
+def readers(first: FirstMail) -> tuple[str, ...]:
+    """Return the bare addresses that got the first mail of a thread."""
+    headers = message_from_bytes(first.message, policy=policy.compat32)
+    return tuple(
+        address
+        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
+        if address
+    )
+
+
+def within(addressed: Addressed, thread: Sequence[str], operator: tuple[str, ...]) -> Addressed:
+    """Return the recipients who got the first mail of the thread; without any, the operator."""
+    known = {address.lower() for address in thread}
+    to, cc = (
+        tuple(address for address in given if address.lower() in known)
+        for given in (addressed.to, addressed.cc)
+    )
+    new = [
+        address
+        for address in (*addressed.to, *addressed.cc)
+        if address.lower() not in known and address not in operator
+    ]
+    if not to:
+        to, cc = operator, ()
+    left_out = (
+        *addressed.left_out,
+        *((address, "did not get the first mail of this thread") for address in new),
+    )
+    return replace(
+        addressed, to=to, cc=cc, left_out=left_out, dry_run=addressed.dry_run or to == operator
+    )
+
+
+def testboxes_of(bisections: Bisections, sightings: Sequence[Sighting]) -> tuple[str, ...]:
+    """Return the testboxes on which these were found."""
+    found = [bisections.get(sighting.bisection) for sighting in sightings]
+    return tuple(bisection.testbox for bisection in found if bisection is not None)
 
 
 def restricted_on(

@@ -7,7 +7,7 @@ according to the settings and the record of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
 
@@ -25,7 +25,6 @@ from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
-from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
 from swingbot.service.ports.incidents import Incidents
@@ -33,9 +32,9 @@ from swingbot.service.ports.reports import Reports
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.report_evidence import gates_of, told_gates
-from swingbot.service.report.address import restricted_on
+from swingbot.service.report.address import readers, restricted_on, testboxes_of
 from swingbot.service.report.draft_first import report_row
-from swingbot.service.report.moderate import DraftedMail, file_report, readers
+from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 from swingbot_jobs.language.program import Program
@@ -199,12 +198,6 @@ def _update(
         shown=any(shown for _, shown in sentences),
         testboxes=testboxes_of(tx.bisections, new),
     )
-
-
-def testboxes_of(bisections: Bisections, sightings: Sequence[Sighting]) -> tuple[str, ...]:
-    """Return the testboxes on which these were found."""
-    found = [bisections.get(sighting.bisection) for sighting in sightings]
-    return tuple(bisection.testbox for bisection in found if bisection is not None)
 
 
 def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str, bool]:

@@ -5,11 +5,8 @@ first, and why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from email import message_from_bytes, policy
-from email.utils import getaddresses
+from dataclasses import dataclass
 
-from swingbot.core.incident.model import FirstMail
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
@@ -17,7 +14,7 @@ from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first
 from swingbot.core.report.report_facts import Gate
 from swingbot.service.ports import LabSettings, Tools
 from swingbot.service.ports.reports import Reports
-from swingbot.service.report.address import recipients_of
+from swingbot.service.report.address import recipients_of, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,39 +84,6 @@ def _rule(
         record,
         doubts=[doubt for doubt in doubts if doubt],
         told_in_digest=told_in_digest,
-    )
-
-
-def readers(first: FirstMail) -> tuple[str, ...]:
-    """Return the bare addresses that got the first mail of a thread."""
-    headers = message_from_bytes(first.message, policy=policy.compat32)
-    return tuple(
-        address
-        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
-        if address
-    )
-
-
-def within(addressed: Addressed, thread: Sequence[str], operator: tuple[str, ...]) -> Addressed:
-    """Return the recipients who got the first mail of the thread; without any, the operator."""
-    known = {address.lower() for address in thread}
-    to, cc = (
-        tuple(address for address in given if address.lower() in known)
-        for given in (addressed.to, addressed.cc)
-    )
-    new = [
-        address
-        for address in (*addressed.to, *addressed.cc)
-        if address.lower() not in known and address not in operator
-    ]
-    if not to:
-        to, cc = operator, ()
-    left_out = (
-        *addressed.left_out,
-        *((address, "did not get the first mail of this thread") for address in new),
-    )
-    return replace(
-        addressed, to=to, cc=cc, left_out=left_out, dry_run=addressed.dry_run or to == operator
     )
 
 

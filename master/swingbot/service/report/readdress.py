@@ -18,9 +18,13 @@ from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.outbox import AddressedMail
 from swingbot.service.ports.sightings import Sightings
-from swingbot.service.report.address import recipients_of, restricted_on
-from swingbot.service.report.draft_followups import testboxes_of
-from swingbot.service.report.moderate import readers, within
+from swingbot.service.report.address import (
+    readers,
+    recipients_of,
+    restricted_on,
+    testboxes_of,
+    within,
+)
 
 
 def readdress(lab: Lab, report: int, who: str) -> None:
