@@ -130,7 +130,7 @@ def test_an_answer_that_is_too_long_is_refused_and_the_next_one_is_read(
 @pytest.mark.parametrize(
     ("program", "problem"),
     [
-        ("while True: pass", "took longer than 1 s"),
+        ("while True: pass", "took longer than 1 s|takes more than 1 s"),
         ("x = [0]\n    while True: x = x + x", "too much memory"),
         ("import os; os.kill(os.getpid(), 9)", "took longer|ended with status"),
         ("import os; os._exit(3)", "ended with status 3"),
