@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -372,7 +371,6 @@ def main() -> None:
     options = _arguments()
     if options.layouts:
         CELLS[:] = [replace(cell, layouts=True) for cell in CELLS]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     deadline = time.monotonic() + (math.inf if options.worlds or options.full else 95.0)
     rows: dict[tuple[int, str], list[Trial]] = {}
     broken: dict[tuple[int, str], list[str]] = {}

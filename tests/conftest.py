@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread
 from tests.amount import examples
 from tests.times import Times
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread, which last digits depend on
 from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.bisect.tell import journal, logbook
