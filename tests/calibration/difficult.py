@@ -12,6 +12,7 @@ of the engine, the families and the simulated worlds: another engine begins anew
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import multiprocessing
@@ -50,13 +51,24 @@ Done = dict[Job, tuple[Verdict, float]]  # and how long it took, seconds of a pr
 
 
 def engine(root: Path = ROOT) -> str:
-    """Twelve hexadecimal digits of all that a verdict depends on."""
+    """Twelve hexadecimal digits of all code that a verdict depends on, without its words."""
     digest = hashlib.sha256()
     for name in _SOURCES:
         top = root / name
         for path in sorted(top.rglob("*.py")) if top.is_dir() else [top]:
-            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+            digest.update(f"{path.relative_to(root)}\n{_code(path.read_text())}".encode())
     return digest.hexdigest()[:12]
+
+
+def _code(text: str) -> str:
+    """Without comments, layout and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)
 
 
 def load(path: Path) -> Done:

@@ -61,6 +61,7 @@ def test_another_engine_begins_anew(tmp_path: Path) -> None:
         (path if not name.endswith(".py") else path.parent).mkdir(parents=True, exist_ok=True)
         (path if name.endswith(".py") else path / "x.py").write_text("a = 1\n")
     before = difficult.engine(tmp_path)
+    (tmp_path / difficult._SOURCES[0] / "x.py").write_text('"""Words."""\na = 1  # a comment\n')
     assert before == difficult.engine(tmp_path)
     (tmp_path / difficult._SOURCES[0] / "x.py").write_text("a = 2\n")
     assert difficult.engine(tmp_path) != before
