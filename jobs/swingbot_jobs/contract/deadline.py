@@ -30,12 +30,17 @@ MONITOR_SECONDS: Final = 60.0
 RUN_SECONDS: Final = 30.0  # that a run may take in any case
 
 
+def runtime_seconds(job: UnitJob) -> float | None:
+    """Return the guest seconds that a job gives its program to run; None if it does not say."""
+    text = job.params.get("runtime", "")
+    return float(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
+
+
 def run_seconds(job: UnitJob, monitor: str | None = None) -> float:
     """Return the approximate duration of one run of `job` in guest seconds, rather too long."""
     more = MONITOR_SECONDS if monitor else 0.0
-    text = job.params.get("runtime", "")
-    if text.isascii() and text.isdecimal() and len(text) < 16:
-        return float(text) + EXTRA_SECONDS + more
+    if (runtime := runtime_seconds(job)) is not None:
+        return runtime + EXTRA_SECONDS + more
     return more + (job.work_seconds + EXTRA_SECONDS if job.work_seconds else UNSAID_SECONDS)
 
 

@@ -275,9 +275,10 @@ def screen(
     if night is not None and (
         night["status"] in ("waiting", "running") or (night["status"] == "done" and not again)
     ):
-        say_json({"night": night, "plan": None}) if json_ else click.echo(
-            "\n".join(_night(name, night))
-        )
+        if json_:
+            say_json({"night": night, "plan": None})
+        else:
+            click.echo("\n".join(_night(name, night)))
         return
     from swingbot.service.lab import screen_testbox  # with numpy, which no other verb here needs
 

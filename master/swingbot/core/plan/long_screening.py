@@ -29,11 +29,13 @@ from swingbot.core.thresholds import (
     SCREENING_RUN_SECONDS,
     VERDICT_ALPHA,
 )
+from swingbot_jobs.contract.deadline import runtime_seconds
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 
 SIDE: Final = 5  # boots a side whose resolution the answer states
+_WAYS: Final = ("kexec", "reboot")  # into the kernel
 _FEWEST: Final = 4  # boots of each way into the kernel to compare the two
 # Runs of a unit job at most, and share of its runtime: the first that fits is taken.
 _FORMS: Final[tuple[tuple[int | None, float], ...]] = (
@@ -96,10 +98,9 @@ def plan_screening(
 
 
 def _shortened(job: UnitJob, runs: int | None, share: float) -> UnitJob:
-    params, text = dict(job.params), job.params.get("runtime", "")
-    if share < 1.0 and text.isascii() and text.isdecimal() and len(text) < 10:
-        least = min(int(text), SCREENING_RUN_SECONDS)
-        params["runtime"] = str(max(round(share * int(text)), least))
+    params, runtime = dict(job.params), runtime_seconds(job)
+    if share < 1.0 and runtime is not None:
+        params["runtime"] = str(round(max(share * runtime, min(runtime, SCREENING_RUN_SECONDS))))
     return replace(
         job, params=params, monitors=(), runs=job.runs if runs is None else min(job.runs, runs)
     )
@@ -216,7 +217,9 @@ def _look_for_drift(
 
     Returns the means without what was found.
     """
-    ways = {way: [m for m, b in zip(means, boots, strict=True) if b.entered == way] for way in WAYS}
+    ways = {
+        way: [m for m, b in zip(means, boots, strict=True) if b.entered == way] for way in _WAYS
+    }
     straight = list(means)
     if all(len(own) >= _FEWEST for own in ways.values()):
         measured.append("kexec")
@@ -234,9 +237,6 @@ def _look_for_drift(
             findings["drift"] = f"the last boots are {_by(rise)} the first ones"
             straight = _flat(means)
     return straight
-
-
-WAYS: Final = ("kexec", "reboot")
 
 
 def _kexec(kexec: Sequence[float], reboot: Sequence[float], least: float) -> str | None:

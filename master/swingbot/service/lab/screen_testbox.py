@@ -26,7 +26,7 @@ from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot_jobs.contract.deadline import run_seconds
+from swingbot_jobs.contract.deadline import run_seconds, runtime_seconds
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
@@ -187,12 +187,8 @@ def _share(job: UnitJob, full: UnitJob) -> float:
     """Return what remains of the variance within a boot if its runs are as long as those of
     `full` and noise within a boot averages out.
     """
-    return min(1.0, job.runs * _runtime(job) / (full.runs * _runtime(full)))
-
-
-def _runtime(job: UnitJob) -> float:
-    text = job.params.get("runtime", "")
-    return float(text) if text.isascii() and text.isdecimal() and text.strip("0") else 1.0
+    seconds, full_seconds = (runtime_seconds(one) or 1.0 for one in (job, full))
+    return min(1.0, job.runs * seconds / (full.runs * full_seconds))
 
 
 def _full_seconds(
