@@ -248,11 +248,11 @@ def look(
         else None
     )
     mode_changes = _mode_changes(values, found) if found is not None else ()
-    told = bool(steps or creep or ramp or mode_changes or path or off)
-    walk = noise.alike >= MOST_ALIKE or (not cuts and walks(scaled))
+    shown_ramp = _ramp(ramp, scale) if ramp is not None else None
+    quiet = not (steps or creep or ramp or mode_changes or path or off)
     return Findings(
         points=len(values),
-        levels=_levels(values, cuts, creep or (_ramp(ramp, scale) if ramp is not None else None)),
+        levels=_levels(values, cuts, creep or shown_ramp),
         changes=tuple(_change(step, scale, anchor) for step in steps),
         noise_pct=100.0 * (robust_sd(residuals) if creep is not None else noise.sd),
         alike=noise.alike if len(values) >= FEWEST else 0.0,
@@ -263,8 +263,10 @@ def look(
         modes=_modes(values, found, *edges[-2:]) if found is not None else None,
         mode_changes=mode_changes,
         anchor=anchor,
-        ramp=_ramp(ramp, scale) if ramp is not None else None,
-        wanders=walk and not told and len(values) >= FEWEST,
+        ramp=shown_ramp,
+        wanders=quiet
+        and len(values) >= FEWEST
+        and (noise.alike >= MOST_ALIKE or (not cuts and walks(scaled))),
         excursions=tuple(_excursion(each, scale) for each in off),
         path=path,
     )

@@ -97,10 +97,10 @@ def not_wandering(values: Array, cuts: Sequence[int]) -> list[int]:
     Each must explain `_STEP_WORTH` more than any wandering without it does, and all of them
     together as much more for each: steps close together leave nothing that wanders between them.
     """
-    kept = list(cuts)
+    kept, without_any = list(cuts), misfit(values, [])[0]
     while kept:
         least = misfit(values, kept)[0] + _STEP_WORTH
-        if misfit(values, [])[0] < least + _STEP_WORTH * (len(kept) - 1):
+        if without_any < least + _STEP_WORTH * (len(kept) - 1):
             return []
         without = [(misfit(values, kept[:n] + kept[n + 1 :])[0], n) for n in range(len(kept))]
         fit, weakest = min(without)
