@@ -14,11 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import git_limits, limits, process
-from swingbot.adapters.git_bundle import Unbundled, outside, unbundle
+from swingbot.adapters.git_bundle import LimitedRunner, Unbundled, outside, unbundle
 from swingbot.adapters.git_series import apply_series, check_touched
 from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.quarantine import Quarantine, quarantine
@@ -761,16 +762,11 @@ class Mirror:
             raise kind(f"{about}: {exceeded}")
         raise GitError(f"{about}: {_why(done)}")
 
-    def _bounded(
-        self,
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        stdin: bytes = b"",
-        within: ProcessLimits = git_limits.PATCHING,
-    ) -> process.Completed:
-        """Run git for a question of a person."""
-        most = limits.PLACES_SECONDS
-        return self._run(*arguments, env=env, stdin=stdin, timeout=most, within=within)
+    @property
+    def _bounded(self) -> LimitedRunner:
+        """Runs git for a question of a person."""
+        patience = PATIENCE * limits.PLACES_SECONDS
+        return partial(self._run, timeout=patience, within=git_limits.QUESTION)
 
     def _run(
         self,
@@ -843,18 +839,8 @@ class QuarantinedMirror(Mirror):
 
     def unbundle(self, bundle: Bundle, person: str) -> None:
         """Read the commits that a person sent. Raises GitError."""
-        end = time.monotonic() + limits.SERIES_SECONDS
-
-        def run(
-            *arguments: str,
-            env: dict[str, str] | None = None,
-            stdin: bytes = b"",
-            within: ProcessLimits = git_limits.PATCHING,
-        ) -> process.Completed:
-            left = max(0.1, end - time.monotonic())
-            return self._run(*arguments, env=env, stdin=stdin, timeout=left, within=within)
-
-        self._unbundled = unbundle(run, bundle, self._seen(person), self._aside.path)
+        run, seen = self._of_request(), self._seen(person)
+        self._unbundled = unbundle(run, bundle, seen, self._aside.path)
         self._person = person
 
     def is_sent_by(self, person: str, commit: str) -> bool:
@@ -869,20 +855,25 @@ class QuarantinedMirror(Mirror):
         self._kept.append(commit)
 
     def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
-        end = time.monotonic() + limits.SERIES_SECONDS
-
-        def run(
-            *arguments: str, env: dict[str, str] | None = None, stdin: bytes = b""
-        ) -> process.Completed:
-            left = max(0.1, end - time.monotonic())
-            return self._run(
-                *arguments, env=env, stdin=stdin, timeout=left, within=git_limits.PATCHING
-            )
-
-        commits = apply_series(run, git_limits.PATCHING, base, patches)
+        commits = apply_series(self._of_request(), git_limits.PATCHING, base, patches)
         if commits:
             self.keep(commits[-1])
         return commits
+
+    def _of_request(self) -> LimitedRunner:
+        """Return what runs git for a bundle or a series, which has SERIES_SECONDS from now on."""
+        end = time.monotonic() + limits.SERIES_SECONDS
+
+        def run(
+            *arguments: str,
+            env: dict[str, str] | None = None,
+            stdin: bytes = b"",
+            within: ProcessLimits = git_limits.PATCHING,
+        ) -> process.Completed:
+            left = max(0.1, end - time.monotonic())
+            return self._run(*arguments, env=env, stdin=stdin, timeout=left, within=within)
+
+        return run
 
     def without(self, tip: str, commit: str) -> str:
         return self._reverted(tip, commit)

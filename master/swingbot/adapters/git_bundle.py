@@ -83,26 +83,17 @@ def outside(run: LimitedRunner, commits: Collection[str], seen: Sequence[str]) -
     Raises GitError.
     """
     asked = sorted(set(commits))
-    lines = "".join(f"{commit}\n" for commit in asked).encode()
-    kinds = _git(run, "cat-file", "--batch-check=%(objecttype)", stdin=lines).split("\n")[:-1]
-    here = [commit for commit, kind in zip(asked, kinds, strict=True) if kind == "commit"]
+    kinds = zip(asked, _kinds(run, asked), strict=True)
+    here = [commit for commit, kind in kinds if kind == "commit"]
     if not here:
         return set(asked)
-    beyond = _git(
-        run, "rev-list", "--stdin", "--not", *seen, stdin="".join(f"{c}\n" for c in here).encode()
-    )
+    beyond = _git(run, "rev-list", "--stdin", "--not", *seen, stdin=_lines(here))
     return set(asked) - set(here) | set(beyond.split()).intersection(here)
 
 
 def _commits(run: LimitedRunner, bundle: Bundle, seen: Sequence[str]) -> list[str]:
     """Return the commits of the bundle, children first. Raises GitError."""
-    kinds = _git(
-        run,
-        "cat-file",
-        "--batch-check=%(objecttype)",
-        stdin="".join(f"{tip}\n" for tip in bundle.tips).encode(),
-    )
-    if set(kinds.split("\n")[:-1]) != {"commit"}:
+    if set(_kinds(run, bundle.tips)) != {"commit"}:
         raise GitError(_INCOMPLETE)
     most = f"--max-count={BUNDLE_COMMITS + 1}"
     rows = _git(run, "rev-list", "--parents", most, *bundle.tips, "--not", *seen).splitlines()
@@ -116,17 +107,27 @@ def _commits(run: LimitedRunner, bundle: Bundle, seen: Sequence[str]) -> list[st
     return [row.partition(" ")[0] for row in rows]
 
 
+def _kinds(run: LimitedRunner, objects: Sequence[str]) -> list[str]:
+    """Return what git says of each: its type, or that it is missing. Raises GitError."""
+    words = ("cat-file", "--batch-check=%(objecttype)")
+    return _git(run, *words, stdin=_lines(objects)).split("\n")[:-1]
+
+
+def _lines(words: Iterable[str]) -> bytes:
+    return "".join(f"{word}\n" for word in words).encode()
+
+
 def _packed(run: LimitedRunner, bundle: Bundle) -> set[str]:
     """Return the objects of the bundle's pack, whether the mirror has them or not. Raises GitError.
 
     The files that its deltas build on are written behind them.
     """
-    with tempfile.TemporaryDirectory(prefix="swingbot-bundle-") as place:
-        words = ("index-pack", "--stdin", "--fix-thin", "--threads=1", f"{place}/sent.pack")
+    with tempfile.TemporaryDirectory(prefix="swingbot-bundle-") as folder:
+        words = ("index-pack", "--stdin", "--fix-thin", "--threads=1", f"{folder}/sent.pack")
         _git(run, *words, stdin=bundle.pack)
-        rows = _git(run, "show-index", stdin=Path(place, "sent.idx").read_bytes()).splitlines()
-    places = (row.split() for row in rows)
-    return {words[1] for words in places if int(words[0]) < len(bundle.pack)}
+        rows = _git(run, "show-index", stdin=Path(folder, "sent.idx").read_bytes()).splitlines()
+    entries = (row.split() for row in rows)  # offset, object, checksum
+    return {entry[1] for entry in entries if int(entry[0]) < len(bundle.pack)}
 
 
 def _check_needed(
@@ -179,5 +180,5 @@ def _why(done: process.Completed) -> str:
     lines = [
         re.sub(r"^(fatal|error): ", "", line) for line in done.err.splitlines() if line.strip()
     ]
-    told = next((line for line in lines if "object" in line), lines[-1] if lines else "")
-    return cut(told, 200) or f"git exited with status {done.rc}"
+    why = next((line for line in lines if "object" in line), lines[-1] if lines else "")
+    return cut(why, 200) or f"git exited with status {done.rc}"

@@ -11,6 +11,11 @@ GIT: Final = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_
 PATCHING: Final = ProcessLimits(
     memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
 )
+QUESTION: Final = ProcessLimits(
+    memory_bytes=limits.PATCHING_BYTES,
+    file_bytes=limits.GIT_FILE_BYTES,
+    seconds=limits.PLACES_SECONDS,
+)
 WRITING_A_PATCH: Final = ProcessLimits(
     memory_bytes=limits.PATCHING_BYTES,
     file_bytes=limits.PATCH_BYTES,
