@@ -117,6 +117,15 @@ class Forms:
             )
         return person
 
+    async def token_holder(self, request: Request, needs: Role) -> Person:
+        """Return the person of a script that makes a change without a form.
+
+        Raises HTTPException as `person` does, and 403 without a token.
+        """
+        if bearer_of(request) is None:
+            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
+        return await self.person(request, needs)
+
     async def still(self, request: Request) -> None:
         """Check the token again after a long body. Raises HTTPException 401."""
         await self._sessions.person(request)

@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import TypeVar
+
+from starlette.exceptions import HTTPException
+
+from swingbot_jobs import codec
+
+T = TypeVar("T")
+
+
+def read(kind: type[T], body: bytes) -> T:
+    """Return the document as `kind`. Raises HTTPException 400."""
+    try:
+        return codec.typed(kind, parse(body))
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"The request body is malformed: {error}"[:300]) from None
 
 
 def parse(body: bytes) -> object:

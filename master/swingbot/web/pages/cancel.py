@@ -6,7 +6,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -16,7 +15,6 @@ from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 from swingbot.service.table.cancel import NotYours
 from swingbot.web.access.forms import Forms
-from swingbot.web.access.session import bearer_of
 from swingbot.web.http.fair_threads import FairThreads, client_of
 
 Cancel = Callable[[str, Person], str]
@@ -26,9 +24,7 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
     """`cancel` cancels a table and returns its status before. Raises RequestError, NotYours."""
 
     async def answer(request: Request) -> Response:
-        if bearer_of(request) is None:
-            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
-        person = await forms.person(request, Role.SUBMITTER)
+        person = await forms.token_holder(request, Role.SUBMITTER)
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
         document: dict[str, Any] = {"id": id}

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, Protocol
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -19,11 +18,9 @@ from swingbot.service.table.cancel import NotYours
 from swingbot.service.table.extend import Extension, ExtensionRequest
 from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms
-from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
 from swingbot.web.pages.table_form import OverQuota
-from swingbot_jobs import codec
 
 
 class Extender(Protocol):
@@ -49,12 +46,10 @@ class Extender(Protocol):
 
 def routes(forms: Forms, extender: Extender, threads: FairThreads) -> list[Route]:
     async def answer(request: Request) -> Response:
-        if bearer_of(request) is None:
-            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
-        person = await forms.person(request, Role.SUBMITTER)
+        person = await forms.token_holder(request, Role.SUBMITTER)
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
-        asked = await in_turn(request, _read, await request.body())
+        asked = await in_turn(request, json_body.read, AskedExtension, await request.body())
         # one after the other: two must not both use the remaining quota
         client, who = client_of(request), person.who
         return await threads.run(client, _answer, extender, person, id, asked, person=who)
@@ -80,10 +75,3 @@ def _answer(extender: Extender, person: Person, id: str, asked: AskedExtension) 
     return JSONResponse(
         document | {"plan": planned.to_json(id), "lines": extension_lines(id, planned)}
     )
-
-
-def _read(body: bytes) -> AskedExtension:
-    try:
-        return codec.typed(AskedExtension, json_body.parse(body))
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"The request body is malformed: {error}"[:300]) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -14,10 +13,8 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.table.request_document import AskedCommits
 from swingbot.service.ports import GitError, RequestError
 from swingbot.web.access.forms import Forms
-from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot_jobs import codec
 
 Known = Callable[[Person, Sequence[str], str | None], set[str]]
 
@@ -28,10 +25,8 @@ def routes(forms: Forms, known: Known, threads: FairThreads) -> list[Route]:
     """
 
     async def answer(request: Request) -> Response:
-        if bearer_of(request) is None:
-            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
-        person = await forms.person(request, Role.SUBMITTER)
-        asked = await in_turn(request, _read, await request.body())
+        person = await forms.token_holder(request, Role.SUBMITTER)
+        asked = await in_turn(request, json_body.read, AskedCommits, await request.body())
         client = client_of(request)
         try:
             found = await threads.run(client, known, person, asked.commits, asked.tree)
@@ -40,10 +35,3 @@ def routes(forms: Forms, known: Known, threads: FairThreads) -> list[Route]:
         return JSONResponse({"known": [commit for commit in asked.commits if commit in found]})
 
     return [Route("/commits/known", answer, methods=["POST"])]
-
-
-def _read(body: bytes) -> AskedCommits:
-    try:
-        return codec.typed(AskedCommits, json_body.parse(body))
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"The request body is malformed: {error}"[:300]) from None
