@@ -31,6 +31,11 @@ class IncompleteReproduction(Exception):
         self.missing = tuple(missing)
 
 
+def is_tarball(out: Path) -> bool:
+    """Return whether `--out` names a tarball; else it names a directory."""
+    return out.name.endswith((".tar.gz", ".tgz"))
+
+
 def kind_of(id: str) -> str:
     """Return the kind of an id that has a kit. Raises BadId."""
     kind, _ = ids.read(id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swingbot.app.commands.context import CommandContext, require_service, with_session_json
-from swingbot.app.kit_file import IncompleteReproduction
+from swingbot.app.kit_file import IncompleteReproduction, is_tarball
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
@@ -70,7 +70,7 @@ def reproduce(
     else:
         require_service()
         facts = _made_here(session, id_, out, without_kernels, testbox, incomplete)
-    packed = out.name.endswith((".tar.gz", ".tgz"))
+    packed = is_tarball(out)
     files = [out] if packed else [path for path in out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     kind = ids.read(id_)[0]
@@ -131,7 +131,7 @@ def _made_here(
             err=True,
         )
         raise SystemExit(1)
-    if out.name.endswith((".tar.gz", ".tgz")):
+    if is_tarball(out):
         reproductions.write(kit, out)
     else:
         reproductions.unpack(kit, out)

@@ -37,7 +37,7 @@ from swingbot.web.plots.findings_plot import findings_plot
 from swingbot_jobs import codec
 from swingbot_jobs.terminal import say_json
 
-_LEAST_TURNS: Final = 3  # boots of each side from which alternation is no chance
+_LEAST_TURNS: Final = 3  # fewer boots of each side may alternate by chance
 
 
 @click.group()

@@ -64,7 +64,7 @@ class Connection:
             piece["after"] = following["after"][-1]
 
     def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
-        return self._sent(_with(path, query), None).decode("utf-8", "replace")
+        return self.content(path, query).decode("utf-8", "replace")
 
     def content(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         return self._sent(_with(path, query), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from swingbot.app.kit_file import IncompleteReproduction, appearing, kind_of, unpack
+from swingbot.app.kit_file import IncompleteReproduction, appearing, is_tarball, kind_of, unpack
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 
@@ -18,13 +18,13 @@ def fetch_kit(
     Raises IncompleteReproduction, BadId, NotFound, ServiceError, OSError.
     """
     service = Connection(login)
-    place = f"/{kind_of(id_)}/{id_}/reproduce"
+    path = f"/{kind_of(id_)}/{id_}/reproduce"
     query = ({} if kernels else {"kernels": "0"}) | ({"testbox": testbox} if testbox else {})
-    facts: dict[str, Any] = service.json(f"{place}.json", query)
+    facts: dict[str, Any] = service.json(f"{path}.json", query)
     if facts["missing"]:
         raise IncompleteReproduction(id_, facts["missing"])
-    tarball = service.content(f"{place}.tar.gz", query)
-    if out.name.endswith((".tar.gz", ".tgz")):
+    tarball = service.content(f"{path}.tar.gz", query)
+    if is_tarball(out):
         with appearing(out) as file:
             file.write(tarball)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -85,7 +85,11 @@ class HttpTables:
         tree = request.tree or self._only_tree()
         request = self._since_branch(request, tree)
         document = _document(request, tree, jobs) | self._commits(request, dirty=dirty)
-        planned = self._service.post(path, document | {"dry_run": True})
+        return self._queue(path, document, go_on)
+
+    def _queue(self, path: str, document: Mapping[str, Any], go_on: GoOn) -> AskedTable | None:
+        """Send a request as a dry run, and again if `go_on` says so."""
+        planned = self._service.post(path, {**document, "dry_run": True})
         if planned["refused"]:
             raise RequestError(planned["refused"])
         if not go_on(planned["plan"], planned["lines"]):
@@ -121,7 +125,7 @@ class HttpTables:
 
     def _known(self, commits: Sequence[str], tree: str | None = None) -> list[str]:
         asked = AskedCommits(commits=tuple(commits), tree=tree)
-        answer = self._service.post("/commits/known", dict(codec.plain(asked)))
+        answer = self._service.post("/commits/known", codec.plain(asked))
         return [str(commit) for commit in answer["known"]]
 
     def extend(self, request: ExtensionRequest, go_on: GoOn) -> AskedTable | None:
@@ -133,15 +137,8 @@ class HttpTables:
         kind, number = ids.read(request.id)
         if kind not in ids.TABLES:
             raise RequestError(missing(kind, number))
-        path = f"/{kind}/{request.id}/extend"
-        asked = AskedExtension(boots=request.boots)
-        planned = self._service.post(path, dict(codec.plain(replace(asked, dry_run=True))))
-        if planned["refused"]:
-            raise RequestError(planned["refused"])
-        if not go_on(planned["plan"], planned["lines"]):
-            return None
-        queued = self._service.post(path, dict(codec.plain(asked)))
-        return AskedTable(id=queued["id"], plan=queued["plan"])
+        asked = codec.plain(AskedExtension(boots=request.boots))
+        return self._queue(f"/{kind}/{request.id}/extend", asked, go_on)
 
     def cancel(self, id_: str) -> str:
         """Cancel a table, and return its status before."""
