@@ -91,7 +91,7 @@ def served(
                 assert thread.is_alive(), "the web service ended at once"
                 time.sleep(0.02)
             with httpx.Client(
-                base_url=f"http://127.0.0.1:{web.port}", timeout=60, trust_env=False
+                base_url=f"http://127.0.0.1:{web.port}", timeout=180, trust_env=False
             ) as client:
                 yield Served(
                     settings=settings,

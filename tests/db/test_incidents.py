@@ -496,10 +496,15 @@ def test_a_finding_in_another_tree_updates_a_sent_mail_and_is_folded_into_a_wait
     assert "17.0% worse" in body
 
 
+def mailing(world: World, mail: MailRules) -> World:
+    settings = replace(world.lab.settings, mail=mail)
+    return replace(world, lab=replace(world.lab, settings=settings))
+
+
 def test_an_update_about_a_testbox_without_its_record_goes_to_the_operator(world: World) -> None:
     mail = MailRules(dry_run=False, aa=AaRules(virtual=("vm-icount",)))
-    lab = replace(world.lab, settings=replace(world.lab.settings, mail=mail))
-    world = replace(world, lab=lab)
+    world = mailing(world, mail)
+    lab = world.lab
     one = world.note(2)
     world.measured(one, 2)
     world.mailed(one, "sent")
@@ -525,25 +530,23 @@ def test_an_update_about_a_testbox_without_its_record_goes_to_the_operator(world
     readdress(lab, number, "ada")
     assert update().to_addrs == operator and "vm-tcg" in update().restricted
     every = replace(mail, aa=AaRules(virtual=("vm-*",)))
-    readdress(replace(lab, settings=replace(lab.settings, mail=every)), number, "ada")
+    readdress(mailing(world, every).lab, number, "ada")
     assert update().to_addrs == addresses(author) and update().restricted is None
 
 
 def test_a_later_mail_readdressed_goes_to_readers_of_the_first_alone(world: World) -> None:
-    mail = MailRules(dry_run=False, aa=AaRules(virtual=("vm-*",)))
-    lab = replace(world.lab, settings=replace(world.lab.settings, mail=mail))
-    world = replace(world, lab=lab)
+    world = mailing(world, MailRules(dry_run=False, aa=AaRules(virtual=("vm-*",))))
     one = world.note(2)
     world.measured(one, 2)
     world.mailed(one, "sent")  # to the operator
     world.say(one, "invalid", "a broken fan")
     assert world.follow() == [(one, "retraction", "held")]
     number = world.conn.execute(sa.text("SELECT max(id) FROM report")).scalar_one()
-    readdress(lab, number, "ada")
+    readdress(world.lab, number, "ada")
     to = world.conn.execute(
         sa.text("SELECT to_addrs FROM report WHERE id = :r"), {"r": number}
     ).scalar_one()
-    assert to == list(lab.settings.recipients)
+    assert to == list(world.lab.settings.recipients)
 
 
 def test_a_mail_that_is_about_to_leave_is_not_written_anew(world: World) -> None:
