@@ -105,7 +105,7 @@ class QemuDriver:
     # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer hides the mm
     # code; rdrand and rdseed would add entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
-    # uefi: OVMF, which loads the kernel through its EFI stub; its variables start anew at each boot
+    # uefi: OVMF loads the kernel through its EFI stub; each boot starts with fresh EFI variables
     firmware: Annotated[str, one_of("bios", "uefi")] = "bios"
     disk: Annotated[str, one_of("none", "nvme", "virtio")] = "none"  # empty at each boot
     disk_mb: Annotated[int, at_least(1), at_most(DISK_MB)] = 1024

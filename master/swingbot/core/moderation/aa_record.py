@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 class AnchorBoots:
     """A completed anchor: `kernel` (a variant), and the date (UTC) of each boot that came up.
 
-    `mark` says why it is no measure of the testbox: it claimed a change, or the machine was
-    changed or resumed later.
+    `mark` says why it does not count: it claimed a change, or the machine was changed or resumed
+    later.
     """
 
     anchor: int

@@ -104,10 +104,9 @@ class Evidence:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether boots repeat to the last digit, of so many digits that it is no rounding.
+        """Whether boots repeat to the last digit, with more digits than rounding explains.
 
-        Another boot of an image that was booted says nothing then. False until two images were
-        booted twice.
+        A second boot of an image is then no evidence. False until two images were booted twice.
         """
         images: dict[tuple[int, int, int], list[tuple[float, ...]]] = {}
         for b in self.boots:
