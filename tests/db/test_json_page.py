@@ -44,8 +44,8 @@ class Scripts:
         assert said.exit_code == 0, (words, said.output)
         return self.keep(shape, json.loads(said.stdout))
 
-    def get(self, shape: str, path: str) -> Any:
-        answer = self.client.get(path)
+    def get(self, shape: str, path: str, **headers: str) -> Any:
+        answer = self.client.get(path, headers=headers)
         assert answer.status_code == 200, (path, answer.text)
         return self.keep(shape, answer.json())
 
@@ -157,8 +157,9 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("settings", "settings")
     lab.run("facts", "facts")
     lab.run("compilers", "compilers")
-    lab.run("new token", "token", "create", "Ada", "--role", "submitter")
+    made = lab.run("new token", "token", "create", "Ada", "--role", "submitter")
     lab.run("tokens", "token", "list")
+    lab.get("tokens", "/tokens.json", Authorization=f"Bearer {made['token']}")
     raw = ROOT / "jobs" / "programs" / "netperf" / "samples" / "guest-udp-stream-2.raw"
     lab.keep("samples", json.loads(CliRunner().invoke(main, ["parse", "netperf", str(raw)]).stdout))
     sides = ("--base", "40.5;40.2;40.8;40.4", "--head", "44.1;44.4;43.9;44.2")

@@ -56,6 +56,11 @@ def test_lifetimes_are_hours_days_or_weeks(text: str, life: timedelta) -> None:
     assert tokens.life_of(text) == life
 
 
+def test_a_lifetime_may_have_no_end() -> None:
+    assert tokens.life_of("never") is None
+    assert tokens.life_of(tokens.DEFAULT_LIFE) == timedelta(days=90)
+
+
 @pytest.mark.parametrize("text", ["", "0d", "-1d", "90", "1y", "99999w", "٣d", "1d\n"])
 def test_other_lifetimes_are_refused(text: str) -> None:
     with pytest.raises(tokens.BadToken, match="12h, 90d or 52w"):

@@ -69,6 +69,7 @@ ROUTES: Final = {
     "POST /experiment/{id}/extend": "JSON",
     "POST /experiment": "patches",
     "POST /moderation/switch": "JSON",
+    "POST /tokens/{id}/revoke": "JSON",
     "POST /moderation/{id}": "JSON",
 }
 CHILDREN: Final = {

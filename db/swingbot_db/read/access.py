@@ -10,17 +10,18 @@ from swingbot_db.store.access import VALID_TOKEN
 from .rows import Row, rows
 
 
-def tokens(conn: sa.Connection, *, over: bool = False) -> list[Row]:
+def tokens(conn: sa.Connection, *, over: bool = False, who: str | None = None) -> list[Row]:
     """Tokens as printed by `swingbot token list --json`, oldest first, without their digests.
 
-    `over` includes tokens that are no longer valid.
+    `over` includes tokens that are no longer valid; `who` are those of this person.
     """
     query = f"""
-        SELECT id, who, role, digest IS NULL AS key, note, made_by, made_at, expires_at, revoked_at,
-          revoked_by, used_at, {VALID_TOKEN} AS good
-        FROM access_token WHERE {VALID_TOKEN} OR :over ORDER BY id
+        SELECT id, who, role, digest IS NULL AS key, trees, note, made_by, made_at, expires_at,
+          revoked_at, revoked_by, used_at, {VALID_TOKEN} AS good
+        FROM access_token
+        WHERE ({VALID_TOKEN} OR :over) AND (CAST(:who AS text) IS NULL OR who = :who) ORDER BY id
     """
-    return rows(conn, query, over=over)
+    return rows(conn, query, over=over, who=who)
 
 
 def access_events(conn: sa.Connection, most: int) -> list[Row]:

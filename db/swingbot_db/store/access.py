@@ -8,22 +8,29 @@ import sqlalchemy as sa
 
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.tokens import EndedToken
 from swingbot.service.ports.access import AccessAct, NewToken
 from swingbot_db.store.rows import Rows
 
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+_PERSON: Final = (
+    "t.id, t.who, t.role, t.trees, t.used_at IS NULL OR t.used_at < now() - interval '1 minute'"
+    " AS stale"
+)
 
 
 class Access(Rows):
     def add_token(self, new: NewToken) -> int:
         return int(
             self.scalar(
-                "INSERT INTO access_token (who, role, digest, note, made_by, expires_at) VALUES"
-                " (:who, :role, :digest, :note, :by, now() + CAST(:life AS interval)) RETURNING id",
+                "INSERT INTO access_token (who, role, digest, trees, note, made_by, expires_at)"
+                " VALUES (:who, :role, :digest, :trees, :note, :by, now() + CAST(:life AS"
+                " interval)) RETURNING id",
                 who=new.who,
                 role=new.role.value,
                 digest=new.digest,
                 life=new.life,
+                trees=None if new.trees is None else list(new.trees),
                 note=new.note,
                 by=new.by,
             )
@@ -39,23 +46,32 @@ class Access(Rows):
         self.execute("DELETE FROM web_session WHERE token = :id", id=token)
         return owner
 
-    def has_token(self, token: int) -> bool:
-        return self.scalar("SELECT 1 FROM access_token WHERE id = :id", id=token) is not None
+    def owner_of(self, token: int) -> str | None:
+        owner: str | None = self.scalar("SELECT who FROM access_token WHERE id = :id", id=token)
+        return owner
 
     def holder(self, digest: str | None) -> Person | None:
         row = self.select_one(
-            "SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND"
+            f"SELECT {_PERSON} FROM access_token t WHERE digest IS NOT DISTINCT FROM :digest AND"
             f" {VALID_TOKEN}",
             digest=digest,
         )
+        return self._used_by(row)
+
+    def _used_by(self, row: sa.Row[Any] | None) -> Person | None:
         if row is None:
             return None
-        self.execute(
-            "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR"
-            " used_at < now() - interval '1 minute')",
-            id=row.id,
-        )
+        if row.stale:
+            self.execute("UPDATE access_token SET used_at = now() WHERE id = :id", id=row.id)
         return _person(row)
+
+    def ended(self, digest: str) -> EndedToken | None:
+        row = self.select_one(
+            "SELECT id, who, coalesce(revoked_at, expires_at) AS at, revoked_by FROM access_token"
+            f" WHERE digest = :digest AND NOT ({VALID_TOKEN})",
+            digest=digest,
+        )
+        return row and EndedToken(number=row.id, who=row.who, at=row.at, revoked_by=row.revoked_by)
 
     def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
         self.execute("DELETE FROM web_session WHERE ends_at < now()")
@@ -77,16 +93,16 @@ class Access(Rows):
 
     def session_holder(self, digest: str) -> Person | None:
         row = self.select_one(
-            "SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id ="
-            f" s.token WHERE s.digest = :digest AND s.ends_at > now() AND {VALID_TOKEN}",
+            f"SELECT {_PERSON} FROM web_session s JOIN access_token t ON t.id = s.token"
+            f" WHERE s.digest = :digest AND s.ends_at > now() AND {VALID_TOKEN}",
             digest=digest,
         )
-        return None if row is None else _person(row)
+        return self._used_by(row)
 
     def end_session(self, digest: str) -> Person | None:
         row = self.select_one(
             "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
-            " t.id = s.token RETURNING t.id, t.who, t.role",
+            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees",
             digest=digest,
         )
         return None if row is None else _person(row)
@@ -161,4 +177,5 @@ class Access(Rows):
 
 
 def _person(row: sa.Row[Any]) -> Person:
-    return Person(who=row.who, role=Role(row.role), token=row.id)
+    trees = None if row.trees is None else tuple(row.trees)
+    return Person(who=row.who, role=Role(row.role), token=row.id, trees=trees)

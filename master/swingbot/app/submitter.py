@@ -18,10 +18,10 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.service.access import note_extension, note_request
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.asker import check_asker
 from swingbot.service.table.extend import (
     Extension,
     ExtensionRequest,
-    check_asker,
     extend,
     plan_extension,
 )
@@ -123,7 +123,7 @@ class DatabaseSubmitter:
         Raises RequestError, NotYours.
         """
         with self._begin("whose table") as tx:
-            check_asker(tx.access, tx.comparisons, request.id, person)
+            check_asker(tx.access, tx.comparisons, tx.trees, request.id, person)
         planned = plan_extension(self._lab(), request)
         used, most = self.used(person)
         # it is open again, not one more

@@ -58,6 +58,7 @@ from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
+from swingbot.web.pages.tokens import TokenPages
 from swingbot.web.ports import StoredFiles
 from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import EXCHANGE_THREADS, attempt_of
@@ -154,6 +155,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, fair(PLANNING_THREADS)).routes(),
         *cancel.routes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.access.roles import Person
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
@@ -14,10 +14,15 @@ from swingbot.service.ports.access import Access, AccessAct, NewToken
 REFUSAL_DAYS: Final = 30
 
 
+class NotYourToken(Exception):
+    """The person may not revoke this token; the message says why."""
+
+
 def create_token(access: Access, new: NewToken) -> int:
     """Store a new token and return its number."""
     number = access.add_token(new)
-    access.note("create", new.by, number, f"for {new.who}, {new.role}")
+    trees = f", trees {' '.join(new.trees)}" if new.trees is not None else ""
+    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}")
     return number
 
 
@@ -27,11 +32,23 @@ def revoke_token(access: Access, number: int, by: str) -> str:
     if owner is None:
         raise RequestError(
             f"token {number} is already revoked"
-            if access.has_token(number)
+            if access.owner_of(number) is not None
             else f"token {number} does not exist; `swingbot token list` lists all tokens"
         )
     access.note("revoke", by, number, f"of {owner}")
     return owner
+
+
+def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
+    """Do the same for a person, who may revoke their own tokens, or an operator.
+
+    Raises RequestError, NotYourToken.
+    """
+    if person.role is not Role.OPERATOR and access.owner_of(number) not in (None, person.who):
+        raise NotYourToken(
+            f"token {number} is not yours: only its owner or an operator may revoke it"
+        )
+    return revoke_token(access, number, f"{person.who} (pages)")
 
 
 def sign_in(access: Access, person: Person, session: str, seconds: int, where: str) -> None:

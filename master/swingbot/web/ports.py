@@ -38,6 +38,9 @@ class ReadModels(Protocol):
     def check(self, engine: Engine) -> None: ...  # DatabaseAway within seconds, or nothing
     def status(self, conn: Connection) -> Row: ...
     def search(self, conn: Connection, query: str) -> Row: ...
+    def tokens(
+        self, conn: Connection, *, over: bool = False, who: str | None = None
+    ) -> list[Row]: ...
     def table(
         self,
         conn: Connection,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, Role, tree_refusal
 from swingbot.core.access.tokens import digest
 from swingbot.service.access import (
+    NotYourToken,
     create_token,
     note_request,
+    revoke_over_the_web,
     revoke_token,
     sign_in,
     sign_out,
@@ -42,6 +44,54 @@ def test_a_token_is_found_by_its_digest_until_it_is_revoked(store: Store) -> Non
             revoke_token(tx.access, person.token, by="root@host")
         with pytest.raises(RequestError, match="token 9999 does not exist"):
             revoke_token(tx.access, 9999, by="root@host")
+
+
+def test_what_has_ended_says_when_and_by_whom(store: Store) -> None:
+    with store.transaction() as tx:
+        person = make(tx, life=timedelta(days=1))
+        assert tx.access.ended(TOKEN) is None and tx.access.ended(digest("another")) is None
+    store.pass_time(DAY + 1)
+    with store.transaction() as tx:
+        ended = tx.access.ended(TOKEN)
+        assert ended is not None and (ended.number, ended.who) == (person.token, "Ada")
+        assert ended.revoked_by is None
+        assert f"Token {person.token} of Ada expired on {ended.at.astimezone(UTC):%Y-%m-%d}" in str(
+            ended
+        )
+        assert "ask an operator for another one" in str(ended)
+        revoke_token(tx.access, person.token, by="root@host")
+        revoked = tx.access.ended(TOKEN)
+        assert revoked is not None and revoked.at > ended.at
+        assert "was revoked" in str(revoked) and "by root@host" in str(revoked)
+
+
+def test_who_may_revoke_a_token_over_the_web(store: Store) -> None:
+    with store.transaction() as tx:
+        ada = make(tx)
+        bob = replace(ada, who="Bob", token=99)
+        with pytest.raises(NotYourToken, match="is not yours"):
+            revoke_over_the_web(tx.access, ada.token, bob)
+        with pytest.raises(RequestError, match="token 9999 does not exist"):
+            revoke_over_the_web(tx.access, 9999, bob)
+        assert tx.access.holder(TOKEN) == ada
+        assert revoke_over_the_web(tx.access, ada.token, replace(ada, token=99)) == "Ada"
+        assert tx.access.holder(TOKEN) is None
+        key = tx.access.holder(None)
+        assert key is not None
+        revoke_over_the_web(tx.access, key.token, replace(bob, role=Role.OPERATOR))
+        assert tx.access.holder(None) is None
+
+
+def test_a_token_keeps_its_trees_and_only_a_submitter_has_some(store: Store) -> None:
+    new = NewToken(who="ci", role=Role.SUBMITTER, digest=TOKEN, trees=("mm", "net"), by="root@host")
+    with store.transaction() as tx:
+        create_token(tx.access, new)
+        person = tx.access.holder(TOKEN)
+        assert person is not None and person.trees == ("mm", "net")
+        sign_in(tx.access, person, SESSION, 3600, "192.0.2.1")
+        assert tx.access.session_holder(SESSION) == person
+        assert tree_refusal(person, "mm") is None
+        assert "only for tables of mm, net, not of tip" in str(tree_refusal(person, "tip"))
 
 
 def test_a_digest_is_that_of_one_token(store: Store) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person
+from swingbot.core.access.tokens import EndedToken
 from swingbot.service.ports.access import AccessAct, NewToken
 from tests.fakes.store.tables import AccessEventRow, AskedRow, Noun, Refused, SessionRow, TokenRow
 
@@ -18,16 +19,16 @@ class Access(Noun):
         number = self.db.next_id("token")
         self.db.tokens[number] = TokenRow(
             digest=new.digest,
-            person=Person(who=new.who, role=new.role, token=number),
+            person=Person(who=new.who, role=new.role, token=number, trees=new.trees),
             expires_at=None if new.life is None else self.db.now() + new.life,
         )
         return number
 
     def revoke(self, token: int, by: str) -> str | None:
         row = self.db.tokens.get(token)
-        if row is None or row.revoked:
+        if row is None or row.revoked_at:
             return None
-        self.db.tokens[token] = replace(row, revoked=True)
+        self.db.tokens[token] = replace(row, revoked_at=self.db.now(), revoked_by=by)
         self.db.sessions = {
             digest: session
             for digest, session in self.db.sessions.items()
@@ -35,8 +36,9 @@ class Access(Noun):
         }
         return row.person.who
 
-    def has_token(self, token: int) -> bool:
-        return token in self.db.tokens
+    def owner_of(self, token: int) -> str | None:
+        row = self.db.tokens.get(token)
+        return None if row is None else row.person.who
 
     def holder(self, digest: str | None) -> Person | None:
         rows = (row for row in self.db.tokens.values() if row.digest == digest)
@@ -44,7 +46,17 @@ class Access(Noun):
 
     def _valid(self, row: TokenRow) -> Person | None:
         expired = row.expires_at is not None and row.expires_at <= self.db.now()
-        return None if row.revoked or expired else row.person
+        return None if row.revoked_at or expired else row.person
+
+    def ended(self, digest: str) -> EndedToken | None:
+        row = next((row for row in self.db.tokens.values() if row.digest == digest), None)
+        if row is None or self._valid(row):
+            return None
+        at = row.revoked_at or row.expires_at
+        assert at is not None
+        return EndedToken(
+            number=row.person.token, who=row.person.who, at=at, revoked_by=row.revoked_by
+        )
 
     def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
         until = self.db.now() + timedelta(seconds=seconds)

@@ -292,7 +292,8 @@ class TokenRow:
     person: Person
     digest: str | None = None  # None: the operator's key
     expires_at: datetime | None = None
-    revoked: bool = False
+    revoked_at: datetime | None = None
+    revoked_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,21 +45,42 @@ def token() -> None:
     "--for",
     "life",
     metavar="TIME",
-    help="Lifetime, such as 12h, 90d or 52w (default: until revoked).",
+    default=tokens.DEFAULT_LIFE,
+    show_default=True,
+    help="Lifetime, such as 12h, 90d or 52w; `never`: until revoked.",
+)
+@click.option(
+    "--tree",
+    "trees",
+    metavar="TREE",
+    multiple=True,
+    help="Only for tables of this tree (role submitter; default: of all); may be repeated.",
 )
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
 def create(
-    session: CommandContext, who: str, role: str, life: str | None, note: str | None, json_: bool
+    session: CommandContext,
+    who: str,
+    role: str,
+    life: str,
+    trees: tuple[str, ...],
+    note: str | None,
+    json_: bool,
 ) -> None:
     """Create a token and print it once. Only its SHA-256 is stored.
 
+    With --tree it requests, extends and cancels tables of these trees only;
+    it reads what its role reads.
+
     \b
-    Example:
-      swingbot token create "Ada Example" --role moderator --for 90d
+    Examples:
+      swingbot token create "Ada Example" --role moderator --for 30d
+      swingbot token create "mm-ci" --role submitter --tree mm --for never
     """
+    if trees and role != Role.SUBMITTER:
+        raise RequestError("--tree limits the role submitter only")
     try:
-        name, lasting = tokens.name_of(who), tokens.life_of(life) if life else None
+        name, lasting = tokens.name_of(who), tokens.life_of(life)
     except tokens.BadToken as error:
         raise RequestError(str(error)) from None
     new_token = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
@@ -68,18 +89,27 @@ def create(
         role=Role(role),
         digest=tokens.digest(new_token),
         life=lasting,
+        trees=tuple(dict.fromkeys(trees)) or None,
         note=note,
         by=somebody(),
     )
     with transactions(session.engine)("create token") as tx:
+        for tree in new.trees or ():
+            if tx.trees.named(tree) is None:
+                raise RequestError(f"tree {tree!r} does not exist; `swingbot tree list` lists all")
         number = create_token(tx.access, new)
+    with session.reading() as conn:
+        (row,) = (row for row in read.tokens(conn, over=True, who=name) if row["id"] == number)
     if json_:
-        say_json({"id": number, "who": name, "role": role, "token": new_token})
+        keys = ("id", "who", "role", "trees", "expires_at")
+        say_json({key: row[key] for key in keys} | {"token": new_token})
         return
     click.echo(new_token)
+    of_trees = f" (trees: {', '.join(new.trees)})" if new.trees else ""
+    until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
-        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in at"
-        f" {session.placed.web_url}/login",
+        f"token {number} of {name} {PURPOSES[Role(role)]}{of_trees}; it {until} and is not shown"
+        f" again. Sign in at {session.placed.web_url}/login",
         err=True,
     )
 
@@ -99,22 +129,23 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
     if json_:
         say_json(rows)
         return
-    heads = ("ID", "WHO", "ROLE", "CREATED", "BY", "EXPIRES", "LAST USED", "REVOKED", "NOTE")
-    cells = (
-        "id",
-        "who",
-        "role",
-        "made_at",
-        "made_by",
-        "expires_at",
-        "used_at",
-        "revoked_at",
-        "note",
-    )
+    cells = {
+        "id": "ID",
+        "who": "WHO",
+        "role": "ROLE",
+        "trees": "TREES",
+        "made_at": "CREATED",
+        "made_by": "BY",
+        "expires_at": "EXPIRES",
+        "used_at": "LAST USED",
+        "revoked_at": "REVOKED",
+        "note": "NOTE",
+    }
+    shown = [row | {"trees": " ".join(row["trees"]) if row["trees"] else "all"} for row in rows]
     click.echo(
         text.table(
-            [tuple(row[cell] if row[cell] is not None else "" for cell in cells) for row in rows],
-            heads,
+            [tuple("" if row[cell] is None else row[cell] for cell in cells) for row in shown],
+            tuple(cells.values()),
         )
     )
 

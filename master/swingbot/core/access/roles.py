@@ -39,12 +39,23 @@ class Person:
     who: str
     role: Role
     token: int  # its number
+    trees: tuple[str, ...] | None = None  # whose tables it may request and change; None: of all
 
     @property
     def ref_name(self) -> str:
         """Their name as a part of git refs: readable, and theirs alone."""
         readable = re.sub(r"[^a-z0-9]+", "-", self.who.lower())[:40].strip("-")
         return f"{readable}-{hashlib.sha256(self.who.encode()).hexdigest()[:12]}".lstrip("-")
+
+
+def tree_refusal(person: Person, tree: str) -> str | None:
+    """Why this token is not for tables of `tree`, in one sentence; None if it is."""
+    if person.trees is None or tree in person.trees:
+        return None
+    return (
+        f"{person.who}'s token is only for tables of {', '.join(person.trees)}, not of {tree}:"
+        " ask the operator for another; nothing was changed."
+    )
 
 
 def may(role: Role, needs: Role) -> bool:

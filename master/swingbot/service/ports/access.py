@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.tokens import EndedToken
 
 AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare", "forget"]
 
@@ -18,6 +19,7 @@ class NewToken:
     role: Role
     digest: str  # SHA-256 of its text, which is not stored
     life: timedelta | None = None  # None: until revoked
+    trees: tuple[str, ...] | None = None  # None: of all trees
     note: str | None = None
     by: str
 
@@ -33,8 +35,8 @@ class Access(Protocol):
     def revoke(self, token: int, by: str) -> str | None:
         """End a token and its sessions; return its owner, or None if it was not there or over."""
 
-    def has_token(self, token: int) -> bool:
-        """Return whether there is or was a token with this number."""
+    def owner_of(self, token: int) -> str | None:
+        """Return whose token this is or was; None if there was none with this number."""
 
     def holder(self, digest: str | None) -> Person | None:
         """Return the person whose token this is; the digest None is the operator's key.
@@ -42,11 +44,16 @@ class Access(Protocol):
         Records the time of use, to the minute.
         """
 
+    def ended(self, digest: str) -> EndedToken | None:
+        """Return the end of the token with this digest, if it has expired or was revoked."""
+
     def begin_session(self, person: Person, digest: str, seconds: int, most: int) -> None:
         """Start a session that expires; delete those that have, and the oldest beyond `most`."""
 
     def session_holder(self, digest: str) -> Person | None:
-        """Return the person who signed in with this session."""
+        """Return the person who signed in with this session. Records the use of their token, to
+        the minute.
+        """
 
     def end_session(self, digest: str) -> Person | None:
         """End a session, and return whose it was."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.model.statuses import ComparisonStatus
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.table.asker import NotYours, check_tree
 from swingbot.service.table.find_existing import table_with
-
-
-class NotYours(Exception):
-    """The person may not change this table; the message says why."""
 
 
 def cancel_table(
@@ -25,6 +22,8 @@ def cancel_table(
     """
     with transaction("cancel table") as tx:
         table = table_with(tx.comparisons, id)
+        if person is not None:
+            check_tree(person, tx.trees.get(table.tree).name)
         if person is not None and not may(person.role, Role.MODERATOR):
             askers = tx.access.askers(table.id)
             if not askers.get(person.who):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.limits import TABLE_BOOTS, TABLE_ROWS
 from swingbot.core.model.records import Arm, Comparison, NewComparison
 from swingbot.core.model.statuses import REQUESTED
@@ -15,11 +14,9 @@ from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
 from swingbot.service.ports import Catalogue, Git, Lab, RequestError, Transaction
-from swingbot.service.ports.access import Access
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
-from swingbot.service.table.cancel import NotYours
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
 from swingbot.service.table.dry_run import rehearse
@@ -59,13 +56,6 @@ class Extension:
             "looks_stated": self.look.stated,
             "cost": self.cost.to_json(),
         }
-
-
-def check_asker(access: Access, comparisons: Comparisons, id: str, person: Person) -> None:
-    """Raise NotYours unless the person asked for table `id`, or is a moderator."""
-    table = table_with(comparisons, id)
-    if not may(person.role, Role.MODERATOR) and person.who not in access.askers(table.id):
-        raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may extend it")
 
 
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:

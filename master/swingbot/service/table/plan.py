@@ -148,7 +148,9 @@ class PreparedTable:
 def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
     """Resolve the kernels of a request and apply its patches, once for its plan and the queue.
 
-    What that leaves in the mirror is gone afterwards unless it is queued. Raises RequestError.
+    What that leaves in the mirror is gone afterwards unless it is queued.
+
+    Raises RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git:
         unbundle(git, request)

@@ -16,6 +16,7 @@ from swingbot.core.model.records import Tree
 from swingbot.service import limits
 from swingbot.service.ports import Git, GitError, QuarantinedGit, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.table.asker import check_tree
 from swingbot.service.table.kernels import TableKernel, short
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.trees import tree_of
@@ -42,12 +43,13 @@ def restricted(
 ) -> TableRequest:
     """Return the request of a person over the web with commits of the tree's branch, or that the
     person sent, alone, without options reserved for operators; that of an operator as it is. Raises
-    RequestError.
+    RequestError, NotYours.
     """
     if request.asked_by is None:
         return request
     kernels, person = request.kernels, request.asked_by
     tree = tree_of(transaction, git, request.tree, kernels.refs)
+    check_tree(person, tree.name)
     patches = sum(len(row.series.patches) for row in kernels.rows)
     if patches > limits.WEB_ROWS:
         raise RequestError(

@@ -45,13 +45,17 @@ FORM_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form sent by a signed-in person: their name, and the fields as text.
+    """A form sent by a signed-in person, and its fields as text.
 
     The last value of a repeated field counts; line ends are LF.
     """
 
-    who: str
+    person: Person
     values: Mapping[str, str]
+
+    @property
+    def who(self) -> str:
+        return self.person.who
 
     def text(self, name: str, longest: int = 2000) -> str:
         """Return one field, stripped. Raises HTTPException for one that is too long."""
@@ -130,6 +134,10 @@ class Forms:
         """Check the token again after a long body. Raises HTTPException 401."""
         await self._sessions.person(request)
 
+    async def visitor(self, request: Request) -> Person | None:
+        """Return who reads; None for an anonymous request. Raises HTTPException 401, 429."""
+        return await self._sessions.person(request)
+
     async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
         """Return the submitted form.
 
@@ -139,7 +147,7 @@ class Forms:
         person = await self.person(request, needs)
         values = await self._values(request)
         self.check(request, values)
-        return Form(who=person.who, values=values)
+        return Form(person=person, values=values)
 
     def check(self, request: Request, values: Mapping[str, str]) -> None:
         """Refuse a form that does not belong to this session. Raises HTTPException."""

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from swingbot.core.access import tokens
 from swingbot.core.access.rates import Buckets, Rate
 from swingbot.core.access.roles import Person
+from swingbot.core.access.tokens import EndedToken
 from swingbot.service.access import refuse_sign_in, sign_in, sign_out
 from swingbot.service.ports.transaction import OpenTransaction
 
@@ -87,6 +88,8 @@ class Sessions:
         person = await in_turn(request, self._holder, text)
         if person is not None:
             return person
+        if (ended := await in_turn(request, self._ended, text)) is not None:
+            raise HTTPException(401, str(ended), headers={"www-authenticate": "Bearer"})
         client = client_of(request)
         wait = self._failures.take(client, self._now())
         if wait > 0:
@@ -99,7 +102,7 @@ class Sessions:
         await asyncio.sleep(self._pause)
         raise HTTPException(
             401,
-            "This token is invalid, expired or revoked; ask the operator for another one.",
+            "This token is invalid; ask the operator for another one.",
             headers={"www-authenticate": "Bearer"},
         )
 
@@ -109,6 +112,13 @@ class Sessions:
             return None
         with self._begin("token") as tx:
             return tx.access.holder(tokens.digest(text) if token else None)
+
+    def _ended(self, text: str) -> EndedToken | None:
+        """Its 256 bits are not guessed, so who has them may know what became of the token."""
+        if not tokens.looks_like_one(text):
+            return None
+        with self._begin("ended token") as tx:
+            return tx.access.ended(tokens.digest(text))
 
     def _note(self, name: str, act: Callable[..., None], *facts: object) -> None:
         with self._begin(name) as tx:

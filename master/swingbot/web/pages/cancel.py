@@ -13,7 +13,7 @@ from starlette.routing import Route
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
-from swingbot.service.table.cancel import NotYours
+from swingbot.service.table.asker import NotYours
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
 

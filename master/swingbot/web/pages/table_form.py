@@ -30,6 +30,7 @@ from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
 from swingbot.core.table.request_document import SentRow
 from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.asker import NotYours
 from swingbot.service.table.kernels import (
     NO_PATCHES,
     KernelRequest,
@@ -191,6 +192,8 @@ class TableForm:
                 plan, refused = self._submitter.plan(form.person, request)
         except (RequestError, GitError) as error:
             return page(f"{error}. Nothing was queued.", status=400)
+        except NotYours as error:
+            return page(f"{error}", status=403)
         except OverQuota as error:
             return page(f"{error}. Nothing was queued.", status=429)
         return page(refused or "", plan)
@@ -206,6 +209,8 @@ class TableForm:
                 queued, plan = self._submitter.ask(form.person, request)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
+        except NotYours as error:
+            return JSONResponse({"error": str(error)}, status_code=403)
         except OverQuota as error:
             return JSONResponse({"error": str(error)}, status_code=429)
         return JSONResponse(
