@@ -91,13 +91,14 @@ class RequestLimits:
         request = HTTPConnection(scope)
         limit = self._limit(scope["method"], scope["path"])
         known = self._known(request)
-        # the health check has threads and database connections of its own
+        # The health check has a thread and a database connection of its own, and all requests of a
+        # second share an answer. It is charged, but who has an address in common with a heavy
+        # reader gets it.
         counted = not known and scope["path"] != "/healthz"
         refused = self._announced(request, limit)
         if refused is None and not known:
-            refused = self._too_often(request)
-        if refused is None and counted:
-            refused = self._too_many(request)
+            too_often = self._too_often(request)
+            refused = (too_often or self._too_many(request)) if counted else None
         if refused is not None:
             self._traffic.refused[refused.status_code] += 1
             answer = failure(
