@@ -25,10 +25,12 @@ import pytest
 from swingbot_worker.testbox.ssh import bmc
 from tests.contract.played import OUT, Testbox, hasten
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("ipmi_sim") is None or shutil.which("ipmitool") is None,
-    reason="needs Debian's openipmi and ipmitool",
-)
+
+def not_installed() -> bool:
+    return shutil.which("ipmi_sim") is None or shutil.which("ipmitool") is None
+
+
+pytestmark = pytest.mark.skipif(not_installed(), reason="needs Debian's openipmi and ipmitool")
 
 _LAN = """name "bmc"
 set_working_mc 0x20
@@ -42,8 +44,13 @@ set_working_mc 0x20
     guid a123456789abcdefa123456789abcdef
   endlan
   sol "tcp:127.0.0.1:{serial}" 115200
+  chassis_control "{folder}/chassis"
   user 1 true "" "test" user 10 none md2 md5 straight
   user 2 true "swingbot" "secret" admin 10 none md2 md5 straight
+"""
+# It is asked `get power`; the machine is on.
+_CHASSIS = """#!/bin/sh
+echo power:1
 """
 _MC = """mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
@@ -56,6 +63,7 @@ class Bmc:
     """A BMC and the words that reach it."""
 
     words: list[str]
+    port: int
 
     def ipmitool(self, *words: str) -> list[str]:
         return [*self.words, *words]
@@ -114,7 +122,9 @@ def serial_line(output: Path) -> Iterator[int]:
 def simulated(folder: Path, serial: int) -> Iterator[Bmc]:
     folder.mkdir()
     port = free_port(socket.SOCK_DGRAM)
-    (folder / "lan").write_text(_LAN.format(port=port, serial=serial))
+    (folder / "lan").write_text(_LAN.format(port=port, serial=serial, folder=folder))
+    (folder / "chassis").write_text(_CHASSIS)
+    (folder / "chassis").chmod(0o755)
     (folder / "mc").write_text(_MC)
     (folder / "password").write_text("secret")
     (folder / "state").mkdir()
@@ -124,7 +134,7 @@ def simulated(folder: Path, serial: int) -> Iterator[Bmc]:
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)
     try:
-        made = Bmc(["ipmitool", *reach, "-f", str(folder / "password")])
+        made = Bmc(["ipmitool", *reach, "-f", str(folder / "password")], port)
         give_up = time.monotonic() + 30
         while "Chassis Power is" not in made.says(
             "-N", "1", "-R", "2", "chassis", "power", "status"

@@ -43,7 +43,9 @@ from swingbot_jobs.kernel_diff.config import options
 from swingbot_jobs.kernel_diff.record import BadRecord, read_record
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.yaml_lines import JobError, read_documents
+from swingbot_worker import InfraError
 from swingbot_worker.kbuild.log import error_lines
+from swingbot_worker.testbox.adopt import survey
 from swingbot_worker.testbox.console import judge
 from tests.patch_series import a_diff
 from tests.regular_expressions import modules
@@ -344,6 +346,10 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     ),
     "YAML": _yaml,
     "a console": lambda size: lambda: judge("BUG: Kernel panic - " * (size // 21)),
+    "a survey": lambda size: lambda: survey.answer("x", "device 020000 1:2 " * (size // 17)),
+    "lines of a survey": lambda size: (
+        lambda: survey.answer("x", "device 20000 8086:1572 i40e\na=b\n" * (size // 32))
+    ),
     "a build log": lambda size: lambda: error_lines("error: ld: Kconfig:" * (size // 20)),
 }
 
@@ -397,11 +403,19 @@ def _within_memory(text: str) -> Mapping[str, str]:
     return objects
 
 
+REFUSALS: Final = (
+    *(SeriesError, BadMaintainers, BadRecord, InfraError),
+    *(ValueError, RecursionError),
+)
+
+
 def _seconds(read: Read) -> float:
     gc.disable()  # its passes take as long as other tests have left objects
     begun = time.process_time()
     try:
-        with suppress(SeriesError, BadMaintainers, BadRecord, ValueError, RecursionError):
+        with suppress(
+            SeriesError, BadMaintainers, BadRecord, InfraError, ValueError, RecursionError
+        ):
             read()
         return time.process_time() - begun
     finally:

@@ -21,8 +21,10 @@ def test_the_example_of_a_testbox_is_valid(tmp_path: Path) -> None:
     text = (DOCS / "add-a-testbox.md").read_text()
     _, _, rest = text.partition("# workers/testboxes/rack1.yaml\n")
     block = [line.removeprefix("    ") for line in rest.split("\n\n")[0].splitlines()]
-    (tmp_path / "rack1.yaml").write_text("\n".join(block) + "\n")
-    assert load_file(tmp_path / "rack1.yaml").name == "rack1"
+    (tmp_path / "tuning").symlink_to(DOCS.parent / "workers" / "tuning")
+    (tmp_path / "testboxes").mkdir()
+    (tmp_path / "testboxes" / "rack1.yaml").write_text("\n".join(block) + "\n")
+    assert load_file(tmp_path / "testboxes" / "rack1.yaml").name == "rack1"
 
 
 def test_every_command_that_the_pages_name_is_there() -> None:

@@ -19,6 +19,7 @@ def _at(path: str) -> Place:
 # A command is imported on use: `attempt` starts for every boot, and all of them together take
 # 0.2 s of processor time to import.
 COMMANDS: Final = {
+    "adopt": _at("testbox.adopt.adopt_commands:command"),
     "attempt": _at("attempt:command"),
     "bloat": _at("kbuild.bloat:command"),
     "boot": _at("order_commands:boot"),

@@ -1,0 +1,143 @@
+"""`swingbot-worker adopt HOST`: write the testbox file of a machine."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from swingbot_jobs.terminal import say_json
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.file import NAME, load, load_file
+from swingbot_jobs.yaml_lines import LineError
+from swingbot_worker import InfraError
+from swingbot_worker.site import Site, from_environment
+from swingbot_worker.testbox.adopt.adoption import (
+    BMC_USER,
+    NotReady,
+    Wishes,
+    adopt,
+    differences,
+    driver_for,
+    name_of,
+)
+from swingbot_worker.testbox.adopt.testbox_text import Adoption, text_of, to_do
+
+EXAMPLE = """\b
+Examples:
+  swingbot-worker adopt rack1.lab.example.org --key /etc/swingbot/testbox-key \\
+      --known-hosts /etc/swingbot/known_hosts --out workers/testboxes/rack1.yaml
+  swingbot-worker adopt rack1 --key K --known-hosts H --bmc rack1-bmc >rack1.yaml
+
+Exit status: 0 the file was written, or is as the machine is, 1 the machine cannot be driven as it
+is, or differs from its file, 2 not reached, or invalid usage."""
+
+
+@click.command("adopt", epilog=EXAMPLE)
+@click.argument("host")
+@click.option(
+    "--key",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Private key that root of the machine accepts.",
+)
+@click.option(
+    "--known-hosts",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File with the machine's host key, compared at its own console.",
+)
+@click.option("--port", default=22, show_default=True, help="Port of its SSH server.")
+@click.option(
+    "--bmc",
+    default="",
+    metavar="[USER@]ADDRESS",
+    help="Its BMC (default: the address that the machine knows, user swingbot).",
+)
+@click.option(
+    "--bmc-password-file",
+    type=click.Path(path_type=Path),
+    help="File with that user's password (default: /etc/swingbot/secrets/NAME-bmc).",
+)
+@click.option(
+    "--console",
+    default="",
+    metavar="COMMAND",
+    help="Command that prints its console; words as in a shell (default: try what is there).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Testbox file to write, NAME.yaml; one that exists is compared and kept.",
+)
+@click.option("--json", "as_json", is_flag=True, help='Print {"file", "to_do", "differs"}.')
+def command(
+    host: str,
+    key: Path,
+    known_hosts: Path,
+    port: int,
+    bmc: str,
+    bmc_password_file: Path | None,
+    console: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the testbox file of the machine that answers at HOST.
+
+    Asks the machine's idle system over SSH as root, finds its BMC and its console by trying, and
+    proposes a kernel configuration. Changes nothing on it, except that it writes a line to each of
+    its serial lines. The file goes to stdout, and what a person has to fill in to stderr.
+    """
+    name = name_of(host, out)
+    if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):
+        _end(2, "give --out a file NAME.yaml whose NAME has letters, digits, '.', '_' and '-'")
+    try:
+        paths = {"key": str(key.absolute()), "known_hosts": str(known_hosts.absolute())}
+        driver = driver_for(name, host=host, port=port, **paths)
+        user, _, address = bmc.rpartition("@")
+        wishes = Wishes(
+            bmc=address,
+            bmc_user=user or BMC_USER,
+            bmc_password_file=str(bmc_password_file.absolute()) if bmc_password_file else "",
+            console=tuple(shlex.split(console)),
+        )
+        site = from_environment()
+        made = adopt(name, driver, wishes, site, _tell)
+        _finish(made, out, site, as_json)
+    except NotReady as error:
+        _end(1, str(error))
+    except (InfraError, LineError, OSError, ValueError) as error:
+        _end(2, str(error))
+
+
+def _finish(made: Adoption, out: Path | None, site: Site, as_json: bool) -> None:
+    text = text_of(made)
+    described = load(text, f"{made.name}.yaml", tuning.load_all(site.workers / "tuning"))
+    differs: list[str] = []
+    if out is not None and out.exists():
+        differs = differences(load_file(out), described)
+        _tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
+    elif out is not None:
+        out.write_text(text)
+        _tell(f"{out} is written; read it, then run swingbot-worker check {made.name}")
+    sentences = to_do(made)
+    if as_json:
+        say_json({"file": text, "to_do": sentences, "differs": differs})
+    else:
+        if out is None:
+            click.echo(text, nl=False)
+        for sentence in (*differs, *sentences):
+            _tell(f"-> {sentence}")
+    sys.exit(1 if differs else 0)
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _end(status: int, message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(status)
