@@ -1,7 +1,6 @@
 """docs/json.md as shapes: which keys a document has, and of which types.
 
-`python -m tests.json_page` prints the page with the sections of typed documents made from
-`swingbot/core/model/documents.py`.
+`python -m tests.json_page` prints the page with its sections made from the types of documents.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from swingbot.web.api.document_types import DocumentType, all_keys, common, document_types
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "json.md"
-TYPES: Final = ROOT / "master" / "swingbot" / "core" / "model" / "documents.py"
 
 Keys = dict[str, tuple[bool, str]]  # key -> (optional, type)
 
-_SECTION: Final = re.compile(r"^### (.+)$", re.MULTILINE)
-_KEY: Final = re.compile(r"`([\w-]+)`(\??)")
-_BULLET: Final = re.compile(r"- `([\w-]+)`(\??) (.+?)(?:: .*)?")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(#[^)]+\)")
 _COMMON: Final = "common keys"
 _NAMES: Final = {
@@ -43,32 +40,12 @@ _SCALARS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def shapes() -> dict[str, Keys]:
-    """The shapes of the page by title; the common keys are in the shapes that list them."""
-    sections = _SECTION.split(PAGE.read_text())[1:]
-    found: dict[str, Keys] = {}
-    for title, text in zip(sections[::2], sections[1::2], strict=True):
-        keys: Keys = {}
-        for paragraph in re.split(r"\n\n|\n(?=- )", text.strip()):
-            keys |= _keys(" ".join(paragraph.split()), found)
-        found[title] = keys
-    del found[_COMMON]
-    return found
-
-
-def _keys(line: str, found: Mapping[str, Keys]) -> Keys:
-    """What one paragraph or bullet declares: a key, common keys, keys of another shape."""
-    if bullet := _BULLET.fullmatch(line):
-        return {bullet[1]: (bool(bullet[2]), bullet[3])}
-    start = re.match(r"(As )?\[([^\]]+)\]\(#[^)]+\)(:|, without |\.$)", line)
-    if start is None:
-        return {}
-    named = {key: bool(mark) for key, mark in _KEY.findall(line[start.end() :].split(". ")[0])}
-    if not start[1]:
-        return {key: (optional, found[_COMMON][key][1]) for key, optional in named.items()}
-    other = found[start[2]]
-    if start[3] == ":":
-        return {key: other[key] for key in named}
-    return {key: kind for key, kind in other.items() if key not in named}
+    """The shapes of the page by title."""
+    return {
+        one.title: {key.name: (key.optional, _kind(key.kind)) for key in all_keys(one)}
+        for one in document_types().values()
+        if one.named
+    }
 
 
 @dataclass
@@ -128,60 +105,41 @@ class Page:
 def page() -> str:
     """The page, with a section for each type in place of the one that it has."""
     text = PAGE.read_text()
-    common = _common(text)
-    source = TYPES.read_text()
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ClassDef):
-            before, heading, after = text.partition(f"### {_title(node.name)}\n")
-            if not heading:
-                raise ValueError(f"{PAGE}: no section for {node.name}")
-            _, following, rest = after.partition("\n### ")
-            section = "\n\n".join(_paragraphs(node, source.splitlines(), common))
-            text = f"{before}{heading}\n{section}\n{following}{rest}"
+    sections = {one.title: _paragraphs(one) for one in document_types().values() if one.named}
+    meanings = (f"- `{key.name}` {_kind(key.kind)}: {key.meaning}" for key in common().values())
+    sections[_COMMON] = iter(["\n".join(map(_filled, meanings))])
+    for title, paragraphs in sections.items():
+        before, heading, after = text.partition(f"### {title}\n")
+        if not heading:
+            raise ValueError(f"{PAGE}: no section for {title}")
+        _, following, rest = after.partition("\n### ")
+        section = "\n\n".join(paragraphs)
+        text = f"{before}{heading}\n{section}\n{following}{rest}"
     return text
 
 
-def _common(text: str) -> dict[str, str]:
-    """Common keys with their types."""
-    _, _, section = text.partition(f"### {_COMMON}\n")
-    bullets = re.findall(r"^- `(\w+)` (.+?): ", section.partition("\n### ")[0], re.MULTILINE)
-    return dict(bullets)
-
-
-def _paragraphs(node: ast.ClassDef, lines: list[str], common: Mapping[str, str]) -> Iterator[str]:
-    if about := ast.get_docstring(node):
-        yield about
+def _paragraphs(one: DocumentType) -> Iterator[str]:
+    if one.about:
+        yield one.about
+    keys, base = list(one.keys), document_types()[one.base] if one.base else None
+    if base is not None and base.named:
+        yield f"As {_link(base.name)}."
+    elif base is not None:
+        keys = [*base.keys, *keys]
     shared, own = [], list[str]()
-    for base in node.bases:
-        if (name := ast.unparse(base)) == "_Classed":
-            shared.append("`class`")
-        elif name != "TypedDict":
-            yield f"As {_link(name)}."
-    for key in node.body:
-        if isinstance(key, ast.AnnAssign):
-            name, kind = ast.unparse(key.target), _kind(key.annotation)
-            mark = "?" * ast.unparse(key.annotation).startswith("NotRequired")
-            if meaning := _comment(key, lines):
-                own.append(_filled(f"- `{name}`{mark} {kind}: {meaning}"))
-            elif common.get(name) == kind:
-                shared.append(f"`{name}`{mark}")
-            else:
-                raise ValueError(
-                    f"{TYPES}: {node.name}.{name}: {kind} is not a common key: say what"
-                )
+    for key in keys:
+        mark, kind = "?" * key.optional, _kind(key.kind)
+        known = common().get(key.name)
+        if known is not None and kind == _kind(known.kind) and key.meaning in ("", known.meaning):
+            shared.append(f"`{key.name}`{mark}")
+        elif key.meaning:
+            own.append(_filled(f"- `{key.name}`{mark} {kind}: {key.meaning}"))
+        else:
+            raise ValueError(f"{one.name}.{key.name}: {kind} is not a common key: say what")
     if shared:
         yield _filled(f"[Common](#{_COMMON.replace(' ', '-')}): {', '.join(shared)}.", "")
     if own:
         yield "\n".join(own)
-
-
-def _comment(key: ast.AnnAssign, lines: list[str]) -> str:
-    """The comment beside a key, or the lines above it."""
-    beside = lines[key.lineno - 1][key.end_col_offset :].strip().removeprefix("# ")
-    above: list[str] = []
-    while (line := lines[key.lineno - 2 - len(above)].strip()).startswith("# "):
-        above.insert(0, line.removeprefix("# "))
-    return beside or " ".join(above)
 
 
 def _kind(annotation: ast.expr) -> str:
@@ -191,23 +149,18 @@ def _kind(annotation: ast.expr) -> str:
             return f"{_kind(left)}|{_kind(right)}"
         case ast.Constant(None):
             return "null"
-        case ast.Subscript(ast.Name("NotRequired"), inner):
-            return _kind(inner)
         case ast.Subscript(ast.Name("list"), inner):
             return f"{_kind(inner)}[]"
         case ast.Subscript(ast.Name("dict"), ast.Tuple([_, inner])):
             return "object" if ast.unparse(inner) == "Any" else f"map of {_kind(inner)}"
         case ast.Name(name):
             return _NAMES.get(name) or _link(name)
-    raise ValueError(f"{TYPES}: {ast.unparse(annotation)} has no form in the page")
-
-
-def _title(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+    raise ValueError(f"{ast.unparse(annotation)} has no form in the page")
 
 
 def _link(name: str) -> str:
-    return f"[{_title(name)}](#{_title(name).replace(' ', '-')})"
+    title = document_types()[name].title
+    return f"[{title}](#{title.replace(' ', '-')})"
 
 
 def _filled(text: str, indent: str = "  ") -> str:

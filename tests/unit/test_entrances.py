@@ -144,6 +144,7 @@ MODULES: Final = {
     "swingbot.service.report.draft_followups": OWN,
     "swingbot.service.report.readdress": OWN,
     "swingbot.web.access.forms": "JSON",
+    "swingbot.web.api.document_types": OWN,
     "swingbot.web.http.json_body": "JSON",
     "swingbot.web.pages.form_body": "JSON",
     "swingbot_jobs.contract.compiler": "JSON",

@@ -1,8 +1,10 @@
-"""Documents that pages, `--json` and scripts get, as types.
+"""Documents that pages, `--json` and scripts get, as types: tables, bisections and incidents. The
+modules `*_documents.py` have the others.
 
-Read models make them, docs/json.md lists them: `python -m tests.json_page` makes the page's
-sections from the classes below. A key's comment is its explanation there; a key without one is
-among the page's common keys. `tests/db/test_json_page.py` holds real documents against the page.
+Read models make them. `python -m tests.json_page` makes the sections of docs/json.md from these
+types, and `swingbot/web/api/openapi.py` the schemas of `/api/v1/openapi.json`. A key's comment is
+its explanation there; a key without one is explained in `common_keys.py`.
+`tests/db/test_json_page.py` holds real documents against the page.
 """
 
 from __future__ import annotations
@@ -130,10 +132,11 @@ class Progress(TypedDict):
     failed: int  # orders that failed or were cancelled
 
 
-_Classed = TypedDict("_Classed", {"class": str})  # a keyword cannot be declared below
+# a keyword cannot be declared in a class
+Classed = TypedDict("Classed", {"class": str})  # `benchmark`, `time`, `counter` or `profile`
 
 
-class Row(_Classed):
+class Row(Classed):
     """One metric of one unit job on one testbox: head against base, its reference.
     `mean` and the interval are of boot means; a missing value is null, never 0.
     """

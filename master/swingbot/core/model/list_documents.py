@@ -1,0 +1,318 @@
+"""Lists of the lab, its trees and testboxes, and its state. `documents.py` has the rules."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+from swingbot.core.model.documents import Bisection, NamedCommit, Table
+from swingbot.core.model.report_documents import LineOfAReport
+
+
+class LineOfATable(TypedDict):
+    id: str
+    kind: str  # `asked`, `experiment`, `watch`, `attribute`, `prove`, `anchor`, `gate` or `still`
+    tree: str
+    against: list[str]  # references: `above`, `first`, `base`, `pair`, or names of rows
+    boots: int  # boots of each kernel
+    status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
+    reason: str | None
+    created_at: str
+    ended_at: str | None
+    testboxes: list[str]
+    arms: list[dict[str, Any]]  # `name`, `commit` and `subject` of its kernels
+    # the headline row that changed most, worse first: `metric`, `unit_job`, `testbox`, `arm`,
+    # `verdict`, `change_pct`, `interval_pct`
+    headline: dict[str, Any] | None
+    worse: int  # headline rows by verdict; so are the next
+    better: int  # rows by verdict
+    changed: int  # rows by verdict
+    same: int  # rows by verdict
+    unclear: int  # rows that are unclear or invalid
+
+
+class LineOfABisection(TypedDict):
+    id: str
+    tree: str
+    origin: str  # `asked` or `watch`
+    good: str  # commit
+    bad: str  # commit
+    testbox: str
+    unit_job: str
+    metric: str
+    reason: str | None
+    created_at: str
+    ended_at: str | None
+    seconds: float
+    change_pct: float | None
+    probability: float | None
+    boots: int
+    status: str  # as of a bisection
+    commits: int  # in the range
+    culprit: NamedCommit | None  # the commit, if there is one
+    phase: str | None  # while it runs
+    why: str | None  # while it runs
+
+
+class LineOfAnIncident(TypedDict):
+    id: str
+    created_at: str
+    tree: str
+    bisections: list[str]  # ids
+    status: str  # as of an incident
+    merged_into: str | None  # id
+    reports: list[str]  # ids
+    culprit: NamedCommit  # the commit
+
+
+class LineOfAnOrder(TypedDict):
+    id: str
+    kind: str  # `build` or `boot`
+    testbox: str | None  # null for a build
+    k: int | None  # null for a build
+    series: str | None  # null for a build
+    reason: str | None
+    priority: int  # higher goes first
+    created_at: str
+    ended_at: str | None
+    tree: str
+    commit: str
+    subject: str
+    state: str  # as of an order
+    attempts: int  # made
+
+
+class LineOfAMetric(TypedDict):
+    unit_job: str
+    metric: str
+    testbox: str
+    boots: int
+    samples: int  # number of values
+    latest: str  # time of the last boot
+    noise: dict[str, Any] | None  # noise record
+    noise_pct: float | None  # spread of a boot mean in percent
+    # metric beside it that is the same number: in the latest comparison that has it, or else in its
+    # noise record
+    alias_of: str | None
+
+
+class Patch(TypedDict):
+    """A patch of a branch ([incidents](incidents.md#rebased-branches))."""
+
+    number: int
+    commit: str
+    subject: str
+    position: int  # in the branch
+    state: str  # `same`, `moved`, `changed`, `new` or `dropped`
+    patch_id: str | None  # `git patch-id --stable`
+    author: str  # name and address
+    was: str | None  # commit of its former version
+    # measured against its parent: `testbox`, `unit_job`, `metric`, `change_pct`, `interval_pct`,
+    # `verdict`, `boots`, `comparison`, ...
+    costs: list[dict[str, Any]]
+    incidents: list[dict[str, Any]]  # `id`, `status`, `part`
+
+
+class LineOfATree(TypedDict):
+    id: str
+    name: str
+    testboxes: list[str]
+    kconfig: str
+    compiler: str
+    trust: str
+    created_at: str
+    url: str  # address
+    branch: str  # its branch
+    base_commit: str  # commit
+    tip_commit: str | None  # commit; null: never polled
+    paths: list[str]  # globs; empty: all paths
+    min_effect_pct: float | None  # as of a table
+    state: str  # `watched` or `removed`
+    problem: str | None  # why it cannot be polled
+    polled_at: str | None  # time
+    jobs: list[str]  # names of its job files
+    tip_subject: str | None  # subject of the tip
+
+
+class Tree(LineOfATree):
+    patches: list[Patch]  # its patches
+    # what its tips show: `testbox`, `unit_job`, `metric`, `upto`, `findings`
+    histories: list[dict[str, Any]]
+    # latest moves: `kind`, `old_commit`, `new_commit`, `seen_at`, `comparison`, `status`
+    changes: list[dict[str, Any]]
+    tables: list[LineOfATable]  # latest comparisons and experiments
+
+
+class TestboxNow(TypedDict):
+    state: str  # `idle`, `leased`, `booting`, `running`, `returning`, `lost` or `quarantined`
+    since: str | None  # time
+    why: str  # reason
+    failures: int  # in a row
+    holder: str | None  # controller that holds the lease
+    until: str | None  # time at which the lease expires
+    hardware: dict[str, Any] | None  # hardware as last seen
+    attempt: str | None  # id of the attempt
+    screening: dict[str, Any] | None  # `boots` and `of` while it is screened
+
+
+class TimeOfATestbox(TypedDict):
+    """Seconds of the last 24 hours, or since its first boot."""
+
+    since: str  # time
+    seconds: float  # in all
+    busy: float  # booting, running or returning
+    kernel: float  # free, while its orders wait for a kernel
+    service: float  # free, although the kernel of an order is there
+    idle: float  # without an order
+    out: float  # lost or quarantined
+    overhead: float | None  # (`busy` + `service`) / `busy`; null if it was never busy
+
+
+class LineOfATestbox(TypedDict):
+    name: str
+    label: str | None
+    reason: str | None
+    words: str
+    tbox_group: str  # group
+    facts: dict[str, Any]  # facts of the testbox's file
+    state: str  # `active`, `drained`, `quarantined` or `gone`
+    updated_at: str  # time
+    queued: int  # orders that wait for it
+    boots: int  # boots it made
+    boots_not_up: int  # of these that did not come up
+    boot_seconds: float | None  # mean duration of the latest
+    machine: NotRequired[str]  # its machine in one line
+    # shipped jobs: `job`, `runs`, `seconds` of a boot, `measured`, `too_long` (why requests are
+    # refused, or null)
+    jobs: NotRequired[list[dict[str, Any]]]
+    # boots of one kernel: `pairs`, `days`, `since` (anchor that claimed a change, or null),
+    # `restricted` (why reports about it go to mail.to alone, or null)
+    aa_record: NotRequired[dict[str, Any]]
+    doing: dict[str, Any] | None  # the order that it works on
+    now: TestboxNow  # what it does
+
+
+class Testbox(LineOfATestbox):
+    # the last 30: `id`, `outcome`, `reason`, `k`, `series`, `seconds`, `booted_at`, `order`
+    latest_boots: list[dict[str, Any]]
+    # noise records ([noise](noise.md)), each with `alias_of` as of a metric
+    noise: list[dict[str, Any]]
+    anchors: list[dict[str, Any]]  # its anchors
+    # its last [night](testboxes.md#what-can-it-resolve-one-night): `id`, `status`, `reason`,
+    # `boots`, `done`, `spec`, `created_at`, `ended_at`, and at its end `answer`: `boots` that came
+    # up, `suspicious`, and `metrics` with their figures, `findings` by kind, `measured` kinds and
+    # `words`
+    night: dict[str, Any] | None
+    events: list[dict[str, Any]]  # last changes: `at`, `was`, `state`, `why`, `attempt`, `order`
+    alerts: list[dict[str, Any]]  # mails about it
+    left_out: list[str]  # monitors with too many new names, in its last 20 boots
+    time_use: TimeOfATestbox | None  # what it did in the last day; null before its first boot
+
+
+class Swing(TypedDict):
+    comparison: str | None
+    testbox: str
+    unit_job: str
+    metric: str
+    change_pct: float | None
+    bisection: str | None
+    created_at: str
+    tree: str
+    label: str | None
+    id: int  # number
+    direction: str  # `worse`, `better` or `changed`
+    state: str  # as `swing_state` of a row
+    source: str  # as `swing_source` of a row
+    # source `spread`: spread between boots after the change over that before it, once pairs showed
+    # it
+    spread_ratio: float | None
+
+
+class RecentChange(TypedDict):
+    """An incident by its largest change, or a swing that has no incident yet."""
+
+    testbox: str
+    unit_job: str
+    metric: str
+    bisection: str | None
+    created_at: str
+    tree: str
+    label: str | None
+    direction: str  # `worse`, `better` or `changed`
+    state: str  # as `swing_state` of a row
+    source: str  # as `swing_source` of a row
+    # source `spread`: spread between boots after the change over that before it, once pairs showed
+    # it
+    spread_ratio: float | None
+    incident: str | None
+    id: int  # number of the swing
+    comparison: str  # id of the comparison
+    change_pct: float  # head against base in percent
+    more: int  # further changes of the same incident
+    culprit: dict[str, Any] | None  # `commit`, `subject`, `author`
+    report: str | None  # id of its mail
+    report_state: str | None  # as `state` of a report
+
+
+class Status(TypedDict):
+    now: str  # time
+    idle: bool  # nothing is open ([operations](operations.md#is-anything-open))
+    open: dict[str, int]  # what is open, by kind
+    # orders by kind and state; one that Buildbot has accepted but not started is `ready`
+    queue: dict[str, dict[str, int]]
+    totals: dict[str, int]  # `built`, `cached`, `boots`, `runs`
+    # attempts, those included that Buildbot has not started (`queued`)
+    running: list[dict[str, Any]]
+    testboxes: list[LineOfATestbox]  # all of them
+    trees: list[LineOfATree]  # watched trees
+    tables: list[Table]  # open comparisons and experiments
+    bisections: list[Bisection]  # running ones
+    recent_tables: list[LineOfATable]  # latest first
+    recent_bisections: list[LineOfABisection]  # latest first
+    incidents: list[LineOfAnIncident]  # latest first
+    swings: list[Swing]  # latest first
+    lately: list[RecentChange]  # what got worse, then what got better: the latest of each
+    reports: list[LineOfAReport]  # latest first
+    problems: list[dict[str, Any]]  # `text`, one sentence that says what to do, and `link`
+
+
+class Search(TypedDict):
+    """`/search.json?q=WORDS`: what matches every word, at most 20 of a kind."""
+
+    query: str  # as it was searched: at most 200 characters
+    # `kind` and `id`, if the query is the id of something that exists
+    object: dict[str, Any] | None
+    # by the start of the commit, subject or author: `variant`, `commit`, `subject`, `author`,
+    # `incident`, `comparison` (the latest)
+    commits: list[dict[str, Any]]
+    mails: list[dict[str, Any]]  # by subject: `id`, `subject`, `state`
+    tests: list[str]  # names of unit jobs
+    metrics: list[str]  # names of metrics that were compared
+    testboxes: list[dict[str, Any]]  # `name`, `label`
+    trees: list[dict[str, Any]]  # `name`, `branch`, `url`
+
+
+class Idle(TypedDict):
+    idle: bool  # nothing is open
+    open: dict[str, int]  # what is open, by kind
+
+
+class Health(TypedDict):
+    """`/healthz`; 503 while the database is away. It answers within 6 s."""
+
+    status: str  # `ok`; `degraded` while a part hangs; `failed` while the database does not respond
+    reason: NotRequired[str]  # why the database does not respond; only then
+    orders_open: NotRequired[int]  # orders that wait or run; only while the database responds
+    hung: list[dict[str, Any]]  # parts without a heartbeat: `part`, `seconds`, `since`
+
+
+class History(TypedDict):
+    testbox: str
+    unit_job: str
+    metric: str
+    unit: str
+    # `comparison`, `commit`, `subject`, `mean`, `stddev` (between boots), `boots` of each tip,
+    # oldest first
+    levels: list[dict[str, Any]]
+    # as of `swingbot stats history`; a change begins at point `at`, with 95 % at one of `first` to
+    # `last`; `excursions` go and come back, `path` is a share of runs that changed
+    findings: dict[str, Any]

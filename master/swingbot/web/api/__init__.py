@@ -1,0 +1,1 @@
+"""The description of the API: documents, operations, and what is made of both."""
