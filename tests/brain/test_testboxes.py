@@ -12,6 +12,7 @@ import pytest
 from swingbot.core.model.records import OpenOrder
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
+from swingbot.service.result.reparse import ReparseRequest, reparse
 from tests.db.racks import compared, fail, turn, workers
 from tests.fakelinux import FakeCommit
 from tests.fakes.loop import JOB, METRIC, plain
@@ -225,3 +226,17 @@ def test_a_kernel_that_sees_half_of_the_machine_claims_nothing_and_leaves_the_ma
     assert brain.comparison(asked).status == "done" and not brain.store.db.swings
     assert (state(brain)[0], screening(brain)[0], failures(brain)) == ("active", True, 0)
     assert not any("hardware changed" in why for why in history(brain))
+    # A corrected parser does not make them valid, but a corrected testbox file does.
+    reread = reparse(brain.lab, ReparseRequest(again=True, dry_run=True))
+    assert reread.runs >= len(runs) and reread.changed == 0, reread.listed
+    testboxes = brain.lab.catalogue.testboxes
+    smaller = replace(testboxes.present["rack7"], memory_mb=512)
+    files = replace(testboxes, present={**testboxes.present, "rack7": smaller})
+    lab = replace(brain.lab, catalogue=replace(brain.lab.catalogue, testboxes=files))
+    again = reparse(lab, ReparseRequest(again=True, dry_run=True))
+    assert again.statuses == {("invalid", "ok"): len(runs)}
+    # What counted still counts on a machine that has grown.
+    larger = replace(testboxes.present["rack7"], memory_mb=2048)
+    files = replace(testboxes, present={**testboxes.present, "rack7": larger})
+    lab = replace(brain.lab, catalogue=replace(brain.lab.catalogue, testboxes=files))
+    assert reparse(lab, ReparseRequest(again=True, dry_run=True)).changed == 0

@@ -177,8 +177,8 @@ class Runs(Rows):
         self, after: int, most: int, program: str | None = None
     ) -> list[StoredBoot]:
         rows = self.select(
-            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS"
-            " results, x.facts"
+            "SELECT x.id, x.testbox, x.spec, x.outcome, x.reason,"
+            " x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
             f" {_WITH_RESULTS} AND x.id > :after ORDER BY x.id LIMIT :most",
             after=after,
             most=most,

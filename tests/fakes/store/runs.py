@@ -63,6 +63,7 @@ class Runs(Noun):
         return [
             StoredBoot(
                 id=row.id,
+                testbox=row.order.testbox or "",
                 spec=row.order.spec or "",
                 outcome=row.outcome,
                 reason=row.reason,

@@ -247,6 +247,7 @@ class StoredBoot:
     """The part of a boot needed to reparse its results; `results` is the sha256 of results.tar."""
 
     id: int
+    testbox: str
     spec: str
     outcome: BootOutcome
     reason: str | None

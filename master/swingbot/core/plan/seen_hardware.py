@@ -12,6 +12,7 @@ from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 
 # Firmware, kernel and crash kernel keep a part of the memory, of a small machine a larger one.
 MEMORY_SHARE: Final = 0.75
+SEES: Final = "the kernel sees "  # how the reason of runs begins that lack hardware
 _SIZE: Final = re.compile(r"(\d{1,15})([KMGT]?)", re.I)
 _SIZES: Final = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3}
 
@@ -79,7 +80,7 @@ def invalid_reason(testbox: Testbox, lacking: str, *, anchor: bool, before: bool
             f"and no kernel has seen all: correct {testbox.name}.yaml or the configuration"
             " (CONFIG_NR_CPUS, NUMA, X2APIC), or look at the machine"
         )
-    return f"the kernel sees {lacking} of testbox {testbox.name}, {who}"
+    return f"{SEES}{lacking} of testbox {testbox.name}, {who}"
 
 
 def _most(cmdline: str) -> _Most:

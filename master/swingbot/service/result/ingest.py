@@ -109,7 +109,7 @@ def _ingest_boot(
         tx.attempts.set_reason(attempt.id, f"the results could not be read: {error}; repeated")
         return False
     if lacking := _short_of(catalogue, tx.testboxes, tx.orders, order, outcome):
-        runs = [replace(run, status="invalid", reason=lacking, samples={}) for run in runs]
+        runs = without_hardware(runs, lacking)
     if limited := next((run.reason for run in runs if run.limited), None):
         tx.attempts.set_reason(attempt.id, f"{limited}; repeated")
         return False
@@ -144,6 +144,11 @@ def _short_of(
     before = short_of(testbox, known) is None and "nr_cpu" in known
     anchor = order.id in orders.of_anchors()
     return invalid_reason(testbox, lacking, anchor=anchor, before=before)
+
+
+def without_hardware(runs: Sequence[ParsedRun], why: str) -> list[ParsedRun]:
+    """Return the runs of a boot that saw less of its testbox than there is: none has samples."""
+    return [replace(run, status="invalid", reason=why, samples={}) for run in runs]
 
 
 def read_runs(

@@ -9,12 +9,13 @@ Changes are recorded in table `reparse`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
+from swingbot.core.plan.seen_hardware import SEES, short_of
 from swingbot.core.raw.changes import ChangedValues, changes
 from swingbot.core.results.metric_names import within_budget
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
@@ -22,7 +23,7 @@ from swingbot.service.ports.results import ReadingStopped
 from swingbot.service.ports.runs import Runs
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.result.ingest import read_runs
+from swingbot.service.result.ingest import read_runs, without_hardware
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
 
@@ -182,6 +183,8 @@ class _Rereading:
         except (ArtifactError, ReadingStopped) as error:
             done.note_unreadable(boot.id, str(error))
             return
+        if lacking := self._lacking(boot, stored.values()):
+            read = without_hardware(read, lacking)
         read = within_budget(read, self.runs.metric_names(boot.id, read), programs)
         done.runs += len(read)
         new = [run for run in read if (run.unit_job, run.number) not in stored]
@@ -194,6 +197,18 @@ class _Rereading:
         for run in read:
             if (old := stored.get((run.unit_job, run.number))) is not None:
                 self._replace(boot.id, old, run, parsers[run.unit_job])
+
+    def _lacking(self, boot: StoredBoot, stored: Iterable[StoredRun]) -> str | None:
+        """Return why runs stay invalid whose kernel saw less than its testbox had; None if the
+        testbox file, as it is now, does not say so any more.
+
+        Runs that counted stay: the machine may have grown since.
+        """
+        testbox = self.catalogue.testboxes.present.get(boot.testbox)
+        if testbox is not None and short_of(testbox, boot.facts) is None:
+            return None
+        reasons = (run.reason for run in stored if run.reason and run.reason.startswith(SEES))
+        return next(reasons, None)
 
     def _replace(self, boot: int, old: StoredRun, new: ParsedRun, parser: str) -> None:
         differences = changes(old.samples, new.samples)
