@@ -684,7 +684,7 @@ def odd_in_layout_0(culprit: int, odd: int) -> Callable[[int], str]:
 def test_an_odd_build_at_the_bad_end_is_distinguished_from_a_step_by_another_layout(
     bench: Bench,
 ) -> None:
-    facts = bench.facts(bench.says(odd_in_layout_0(99, 12)), "--layouts")
+    facts = bench.facts(bench.says(odd_in_layout_0(99, 12)), "--layouts", "cmd")
     assert facts["status"] not in ("culprit", "several", "credible_set"), facts["reason"]
 
 
@@ -699,9 +699,17 @@ def test_without_other_layouts_an_odd_build_is_believed_less_and_the_answer_says
 
 
 def test_with_layouts_a_step_is_checked_in_other_ones(bench: Bench) -> None:
-    facts = bench.facts(bench.says(wobbling(6)), "--layouts")
+    command = [*bench.says(wobbling(6)), "builds in $SWINGBOT_LAYOUT"]
+    facts = bench.facts(command, "--layouts", "cmd")
     assert facts["culprit"]["commit"] == bench.ids[6] and facts["layout_checked"] is True
     assert "layout not checked" not in facts["reason"]
+
+
+def test_layouts_of_a_cmd_that_does_not_mention_them_are_none(bench: Bench) -> None:
+    command = bench.says(wobbling(6))
+    _, _, told = bench.bisect(command, "--layouts", "cmd")
+    assert "--layouts cmd has no effect" in told
+    assert bench.facts(command, "--restart", "--layouts", "cmd")["layout_checked"] is False
 
 
 def test_an_answer_that_was_there_before_says_when_and_that_a_file_of_cmd_changed(

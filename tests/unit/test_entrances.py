@@ -115,6 +115,7 @@ MODULES: Final = {
     "swingbot.adapters.smtp": OWN,
     "swingbot.adapters.zstd_file": OWN,
     "swingbot.app.bisect_run.journal": OWN,
+    "swingbot.app.bisect_run.layout_recipe": OWN,
     "swingbot.app.check_testbox": OWN,
     "swingbot.app.commands.table_options": OWN,
     "swingbot.app.embedded": OWN,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.code_layout import NoLayout, permuted
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_worker.kbuild import accepted, log, recipe
-from swingbot_worker.kbuild.layout import NoLayout, permuted
 from swingbot_worker.order import Spec
 
 GCC = """\

@@ -54,7 +54,8 @@ class Spec:
     def object_directory(self) -> str:
         """Directory name that is common to builds that share objects.
 
-        Layouts share objects, because they differ only in the final link (see kbuild/layout.py).
+        Layouts share objects, because they differ only in the final link
+        (swingbot_jobs/code_layout.py).
         """
         return f"o-{self.kconfig}-{self.compiler}-0"
 

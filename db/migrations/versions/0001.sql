@@ -68,7 +68,7 @@ CREATE TABLE variant (
     tree_hash text NOT NULL CHECK (tree_hash ~ '^[0-9a-f]{40}$'),       -- git tree object: equal contents mean equal kernels
     kconfig   text NOT NULL,
     compiler  text NOT NULL,
-    layout    integer NOT NULL DEFAULT 0 CHECK (layout >= 0),           -- 0: the linker's own; others: swingbot_worker/kbuild/layout.py
+    layout    integer NOT NULL DEFAULT 0 CHECK (layout >= 0),           -- 0: the linker's own; others: swingbot_jobs/code_layout.py
     trust     text NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted')),
     build_key text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
     origin    text NOT NULL CHECK (origin IN ('branch', 'request', 'patch')),

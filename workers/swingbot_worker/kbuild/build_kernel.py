@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs import kernel_diff
+from swingbot_jobs import code_layout, kernel_diff
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_jobs.contract.deadline import BUSY, UNTRUSTED_BUSY
 from swingbot_jobs.contract.trust import key_at
@@ -18,7 +18,6 @@ from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild import (
     build_output,
     configure,
-    layout,
     recipe,
     source,
     toolchain,
@@ -205,8 +204,8 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedB
     # rows that are cached within the detour would be lost
     _permute(one, directory, reader)
     with tree.detour(directory, "vmlinux"):
-        shutil.move(one.out / layout.SCRIPT, directory / layout.SCRIPT)
-        make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
+        shutil.move(one.out / code_layout.SCRIPT, directory / code_layout.SCRIPT)
+        make.run("bzImage", f"KBUILD_LDS={code_layout.SCRIPT}")
         return _collect(one, directory, reader)
 
 
@@ -238,7 +237,7 @@ def _permute(one: _Build, directory: Path, reader: BuildReader) -> None:
     """Write the linker script of this layout, and the hashes of the objects that it moves."""
     wanted = WantedParts(
         hashes=one.out / "objects.json",
-        script=one.out / layout.SCRIPT,
+        script=one.out / code_layout.SCRIPT,
         layout=one.spec.layout,
         remember=True,
     )

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from swingbot_jobs import code_layout
 from swingbot_worker import limits
-from swingbot_worker.kbuild import functions, layout, objects
+from swingbot_worker.kbuild import functions, objects
 from swingbot_worker.kbuild.accepted import lost_lines
 from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.readers.limited_child import Refused, serve
@@ -64,7 +65,7 @@ def _permute(task: dict[str, Any], linked: list[str], target: IO[str]) -> dict[s
         with open(task["script"], "rb") as file:
             script = file.read()
     try:
-        target.write(layout.permuted(script.decode(), linked, task["layout"]))
-    except layout.NoLayout as error:
+        target.write(code_layout.permuted(script.decode(), linked, task["layout"]))
+    except code_layout.NoLayout as error:
         return {"no_layout": str(error)[: limits.ERROR_CHARACTERS]}
     return {}

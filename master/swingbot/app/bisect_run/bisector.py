@@ -47,7 +47,7 @@ class SearchOptions:
     timeout: float | None  # seconds; None: derived from earlier boots; 0: no timeout
     first_parent: bool
     paths: tuple[str, ...]
-    layouts: bool = False  # CMD builds the commit in the layout given by SWINGBOT_LAYOUT
+    layouts: bool = False  # what CMD builds is in the layout given by SWINGBOT_LAYOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class RangeResult:
 class ProgressEvent:
     """Progress to show to the user."""
 
-    kind: str  # "boot" (started), "ended" (boot ended), "part" (bisection of a branch started)
+    # "boot" (started), "ended" (boot ended), "note" (such as that a branch is searched)
+    kind: str
     part: LinearRange
     asked: BootRequest | None = None
     booted: BootResult | None = None
@@ -200,9 +201,11 @@ class Bisector:
     def _controls(self, part: LinearRange) -> dict[int, tuple[str, ...]]:
         """Index of each commit that was a suspect or the parent of one -> its controls.
 
-        Those that were asked for keep their number, whatever the repository holds by now.
+        Those that were asked for keep their number, whatever the repository holds by now. None
+        where the numbers are those of layouts.
         """
-        if self.wanted.layouts:
+        booted = [b for b in self.journal.booted if b.part == part.name]
+        if self.layouts or any(b.layout and not (b.control or b.unvaried) for b in booted):
             return {}
         asked = [a for a in self.journal.asked if a.part == part.name]
         index = {sha: i for i, sha in enumerate(part.range.shas)}
@@ -238,6 +241,9 @@ class Bisector:
                 f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print"
                 " one number per run to stdout, each on its own line"
             )
+        if booted.unvaried and self.layouts:
+            why = f"layouts cannot be varied, so the search goes on without: {booted.unvaried}"
+            self.listen(ProgressEvent("note", part, why=why), self)
         self.journal.boot(booted)
         self.listen(ProgressEvent("ended", part, booted=booted, warning=warning), self)
 
@@ -252,6 +258,11 @@ class Bisector:
         return max(_LEAST_LIMIT, _SLACK * max(seconds for _, seconds in took))
 
     # -- input of the engine
+
+    @property
+    def layouts(self) -> bool:
+        """Whether the layout is varied, which the first boot without effect ends."""
+        return self.wanted.layouts and self.journal.unvaried is None
 
     def policy(self, part: LinearRange) -> Policy:
         """Policy with the boots that the other parts leave."""
@@ -294,17 +305,20 @@ class Bisector:
                     values=b.values,
                     skip=b.failed or b.untestable,
                     phase=b.phase,
-                    layout=b.layout,
+                    layout=0 if b.unvaried else b.layout,
                     at=b.at,
                 )
                 for b in mine
             ),
-            in_flight=tuple(WantedBoot(index[a.sha], a.k, a.phase, a.layout) for a in asked),
+            in_flight=tuple(
+                WantedBoot(index[a.sha], a.k, a.phase, a.layout if a.control or self.layouts else 0)
+                for a in asked
+            ),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
             noise=self._noise(part),
             boot_cost_seconds=self.boot_seconds() or 1.0,
-            layouts=self.wanted.layouts,
+            layouts=self.layouts,
             layout_cost_seconds=0.0,  # CMD builds for every boot, or caches its builds
         )
 
@@ -375,7 +389,7 @@ class Bisector:
             self.confidences[part.name] = confidence
             self.listen(
                 ProgressEvent(
-                    "part",
+                    "note",
                     part,
                     why=f"{merge[:12]} is a merge; searching the branch that it merged",
                 ),

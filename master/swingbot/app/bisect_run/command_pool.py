@@ -20,6 +20,7 @@ from swingbot.app import limits
 from swingbot.app.bisect_run import command_result, process
 from swingbot.app.bisect_run.failures import RunError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult
+from swingbot.app.bisect_run.layout_recipe import VariedLinks
 from swingbot.app.bisect_run.repository import Repository, clean_environment
 
 # polling interval of the output size; a runaway program writes gigabytes per second
@@ -46,6 +47,7 @@ class BenchmarkCommand:
     checkout: bool
     pattern: re.Pattern[str] | None
     jobs: int
+    links: VariedLinks | None = None  # that vary the layout; None: CMD does it, or nobody
 
 
 class CommandPool:
@@ -80,15 +82,18 @@ class CommandPool:
         tree = self.state / f"tree-{slot}" if self.command.checkout else None
         if tree is not None:
             self.repository.check_out(tree, asked.control or asked.sha)
-        layout = f"-layout{asked.layout}" if asked.layout else ""
-        stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}{layout}"
+        name = f"-layout{asked.layout}" if asked.layout else ""
+        stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}{name}"
         out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
         env = clean_environment() | {
             "SWINGBOT_COMMIT": asked.control or asked.sha,
             "SWINGBOT_BOOT": str(asked.k),
-            "SWINGBOT_LAYOUT": str(0 if asked.control else asked.layout),
+            "SWINGBOT_LAYOUT": str(asked.built_in),
             process.MARK: str(self.state),
         }
+        if self.command.links and tree is not None:
+            self.command.links.prepare(tree, asked.built_in)
+            env |= self.command.links.environment(tree)
         began = time.monotonic()
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +174,8 @@ class CommandPool:
                         f" {boot.out.with_suffix('')}.out, .err)"
                     ) from None
                 result = command_result.CommandResult(failed=str(error))
-        asked = boot.asked
+        asked, links = boot.asked, self.command.links
+        tree = self.state / f"tree-{boot.slot}"
         untestable = result.untestable
         if asked.control and untestable:  # the control, not the commit
             result, untestable = command_result.CommandResult(failed=untestable), None
@@ -185,6 +191,9 @@ class CommandPool:
             seconds=round(seconds, 3),
             layout=asked.layout,
             control=asked.control,
+            unvaried=links.without_effect(tree, asked.built_in)
+            if links and result.values
+            else None,
         )
         return booted, result.warning
 

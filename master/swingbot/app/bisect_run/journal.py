@@ -41,6 +41,11 @@ class BootRequest:
     layout: int = 0  # code layout in which CMD builds the commit, or number of its control
     control: str = ""  # the commit that is measured in its place
 
+    @property
+    def built_in(self) -> int:
+        """The code layout in which it is built."""
+        return 0 if self.control else self.layout
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootResult:
@@ -57,6 +62,7 @@ class BootResult:
     seconds: float
     layout: Sparse[int] = 0
     control: Sparse[str] = ""
+    unvaried: Sparse[str | None] = None  # why what was booted is not in another layout
 
 
 @dataclass(kw_only=True)
@@ -94,6 +100,11 @@ class Journal:
             for a in self.asked
             if a.part == part and (part, a.sha, a.k) not in done and a.sha not in untestable
         ]
+
+    @property
+    def unvaried(self) -> str | None:
+        """Why the layout cannot be varied, from the first boot that shows it."""
+        return next((b.unvaried for b in self.booted if b.unvaried), None)
 
     def unanswered_anywhere(self) -> bool:
         return any(self.unanswered(part) for part in {a.part for a in self.asked})

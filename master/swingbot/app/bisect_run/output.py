@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from swingbot.app.bisect_run.bisector import Bisector, LinearRange, ProgressEvent
-from swingbot.app.bisect_run.journal import BootResult
+from swingbot.app.bisect_run.journal import BootRequest, BootResult
 from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
 from swingbot.core.bisect.posterior.belief import belief
@@ -20,13 +20,13 @@ def teller(write: Callable[[str], None]) -> Callable[[ProgressEvent, Bisector], 
     """Return a listener that writes progress, one or two lines per boot."""
 
     def tell(event: ProgressEvent, bisector: Bisector) -> None:
-        if event.kind == "part":
+        if event.kind == "note":
             write(event.why)
         elif event.asked is not None:
             part, sha = event.part, event.asked.sha
             write(
                 f"boot {len(bisector.journal.booted) + 1 + len(bisector.lab.under_way)}: {sha[:12]}"
-                f" {_place(part, sha)} {part.range.subject(sha)[:50]}"
+                f" {_place(part, sha)}{_image(event.asked)} {part.range.subject(sha)[:50]}"
             )
         elif event.booted is not None:
             write(
@@ -41,6 +41,12 @@ def teller(write: Callable[[str], None]) -> Callable[[ProgressEvent, Bisector], 
 def _place(part: LinearRange, sha: str) -> str:
     place, last = part.range.shas.index(sha), len(part.range.shas) - 1
     return "(good end)" if place == 0 else "(bad end)" if place == last else f"({place} of {last})"
+
+
+def _image(asked: BootRequest) -> str:
+    if asked.control:
+        return f" as {asked.control[:12]}"
+    return f" layout {asked.layout}" if asked.layout else ""
 
 
 def _boot_text(boot: BootResult) -> str:

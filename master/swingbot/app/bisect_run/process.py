@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from swingbot.app.held_signals import signals_held
 
@@ -56,6 +56,11 @@ def start(
         if error.errno != errno.ENOEXEC:
             raise
         return begin(["/bin/sh", *argv])
+
+
+def become(argv: Sequence[str]) -> NoReturn:
+    """Replace this process by `argv`. Raises OSError."""
+    os.execv(argv[0], list(argv))
 
 
 def end(child: Child) -> None:

@@ -111,6 +111,10 @@ class Repository:
     def tree(self, sha: str) -> str:
         return self._git("rev-parse", f"{sha}^{{tree}}").strip()
 
+    def mentions(self, sha: str, word: str) -> bool:
+        """Whether a file of the commit holds `word`."""
+        return self._run("grep", "--quiet", "--fixed-strings", "-e", word, sha, "--").rc == 0
+
     def older(self, sha: str, most: int) -> list[str]:
         """The commit and up to `most` commits before it, by first parents, the newest first."""
         return self._git("rev-list", "--first-parent", f"-n{most + 1}", sha, "--").split()

@@ -36,6 +36,8 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         for row in named
         if whole.elsewhere(row["commit"])
     ]
+    unvaried = next((b.unvaried for b in booted if b.unvaried), None)
+    notes += [f"layouts could not be varied: {unvaried}"] if unvaried else []
     return {
         "id": None,
         "status": status,
@@ -226,7 +228,7 @@ def _layout_checked(culprits: Sequence[Facts], booted: Sequence[BootResult]) -> 
 
     None if there is no culprit.
     """
-    again = {b.sha for b in booted if b.layout and b.values and not b.control}
+    again = {b.sha for b in booted if b.layout and b.values and not (b.control or b.unvaried)}
     return all({c["commit"], c["parent"]} <= again for c in culprits) if culprits else None
 
 

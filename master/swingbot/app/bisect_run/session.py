@@ -10,8 +10,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -27,6 +27,7 @@ from swingbot.app.bisect_run.commit_range import CommitRange, make_range
 from swingbot.app.bisect_run.control_images import ControlImages
 from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
+from swingbot.app.bisect_run.layout_recipe import VariedLinks
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.core.bisect.tell.journal import ENGINE
 from swingbot.core.bisect.thresholds import Policy
@@ -34,6 +35,7 @@ from swingbot_jobs.terminal import say_json
 
 # Old boots are invalid if one of these differs.
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")
+_LAYOUT: Final = "SWINGBOT_LAYOUT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class Invocation:
     boots_max: int
     first_parent: bool
     paths: tuple[str, ...]
-    layouts: bool
+    layouts: str | None  # a recipe
     state: Path | None
     restart: bool
     quiet: bool
@@ -101,6 +103,12 @@ def _bisect(it: Invocation) -> int:
     repository = Repository(it.repo)
     good, bad = _ends(repository, it.range_, say)
     whole = _range(repository, good, bad, it.paths)
+    if it.layouts == "cmd" and not _reads_layout(it, repository, bad):
+        say(
+            "--layouts cmd has no effect: neither CMD, nor a file that it names, nor the bad commit"
+            " with --checkout mentions SWINGBOT_LAYOUT"
+        )
+        it = replace(it, layouts=None)
     place = (
         it.state or repository.git_dir / "swingbot" / f"bisect-{good[:12]}-{bad[:12]}"
     ).resolve()
@@ -127,11 +135,21 @@ def _bisect(it: Invocation) -> int:
         lab = CommandPool(
             repository,
             place,
-            BenchmarkCommand(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
+            BenchmarkCommand(
+                argv=it.command,
+                checkout=it.checkout,
+                pattern=pattern,
+                jobs=it.jobs,
+                links=_links(it, place),
+            ),
             _zero(journal),
         )
         controls = ControlImages(repository)
         if not it.layouts and not journal.booted:
+            say(
+                "images cannot be varied without --layouts: a commit that stays below --confidence"
+                f" {it.confidence:g} ends as a suspect"
+            )
             for missing in (controls.missing(whole, i) for i in (0, len(whole.shas) - 1)):
                 if missing:
                     say(f"{missing}: a change by the commit beside it may stay a suspect")
@@ -147,7 +165,7 @@ def _bisect(it: Invocation) -> int:
         result = bisector.run(whole)
         lab.take_down()
         known = _answered_before(journal, before) | {"cmd_changed": changed}
-        return _print(it, repository, result, journal, known, controls)
+        return _print(it, result, bisector, known, controls)
     finally:
         journal.close()
 
@@ -164,6 +182,11 @@ def _check(it: Invocation) -> re.Pattern[str] | None:
     if not it.command:
         raise UsageError(
             "CMD is missing; write it after --, as in `swingbot bisect run GOOD..BAD -- ./bench`"
+        )
+    if it.layouts in ("program", "kernel") and not it.checkout:
+        raise UsageError(
+            f"--layouts {it.layouts} needs --checkout: swingbot varies what CMD links in its own"
+            " work tree"
         )
     name = it.command[0]
     relative = "/" in name and not os.path.isabs(name)
@@ -236,15 +259,35 @@ def _begin(it: Invocation, good: str, bad: str) -> dict[str, Any]:
 
 def _files(it: Invocation) -> dict[str, str]:
     """SHA-256 of each file that CMD names, except files that --checkout takes from the commit."""
-    digests = {}
+    return {word: hashlib.sha256(content).hexdigest() for word, content in _contents(it)}
+
+
+def _contents(it: Invocation) -> Iterator[tuple[str, bytes]]:
     for place, word in enumerate(it.command):
         path = Path((shutil.which(word) if place == 0 else word) or word)
         if it.checkout and not Path(word).is_absolute() and "/" in word:
             continue
         with contextlib.suppress(OSError, ValueError):
             if path.is_file() and path.stat().st_size <= limits.COMMAND_FILE_BYTES:
-                digests[word] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return digests
+                yield word, path.read_bytes()
+
+
+def _reads_layout(it: Invocation, repository: Repository, bad: str) -> bool:
+    """Whether CMD, a file that it names, or the bad commit that it builds mentions the layout."""
+    return (
+        any(_LAYOUT in word for word in it.command)
+        or any(_LAYOUT.encode() in content for _, content in _contents(it))
+        or (it.checkout and repository.mentions(bad, _LAYOUT))
+    )
+
+
+def _links(it: Invocation, place: Path) -> VariedLinks | None:
+    """The links of a recipe by which swingbot varies the layout itself."""
+    if it.layouts in (None, "cmd"):
+        return None
+    links = VariedLinks(it.layouts, place)
+    links.install()
+    return links
 
 
 def _changed(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -276,22 +319,22 @@ def _wanted(it: Invocation) -> SearchOptions:
         timeout=it.timeout,
         first_parent=it.first_parent,
         paths=it.paths,
-        layouts=it.layouts,
+        layouts=it.layouts is not None,
     )
 
 
 def _print(
     it: Invocation,
-    repository: Repository,
     result: RangeResult,
-    journal: Journal,
+    bisector: Bisector,
     known: result_json.Facts,
     controls: ControlImages,
 ) -> int:
+    journal, repository = bisector.journal, bisector.repository
     facts = known | result_json.facts(
         result, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
-    if (suspect := facts["suspect"]) and not it.layouts:
+    if (suspect := facts["suspect"]) and not bisector.layouts:
         whole = result.part.range
         idx = whole.shas.index(suspect["commit"])
         suspect["settled_by"] = controls.to_settle(suspect["settled_by"], whole, idx)

@@ -85,9 +85,9 @@ from swingbot.app.commands.context import as_json
 )
 @click.option(
     "--layouts",
-    is_flag=True,
-    help="CMD builds the code layout given by SWINGBOT_LAYOUT (0, 1, ...); each step is then"
-    " checked in other layouts.",
+    type=click.Choice(("program", "kernel", "cmd")),
+    help="Check each step in other code layouts: of programs or of the kernel that CMD links"
+    " (--checkout), or as CMD builds them by SWINGBOT_LAYOUT (0, 1, ...).",
 )
 @click.option(
     "--state",
