@@ -133,7 +133,9 @@ def relations(plan: Any) -> set[str]:
 PLACE = {"tree": "mm-demo", "testbox": "vm-icount", "unit_job": make.UNIT_JOB}
 OVER_HISTORY: dict[str, Callable[[sa.Connection], Any]] = {
     "metrics": lambda conn: read.list_metrics(conn, {"testbox": "vm-icount"}),
-    "places of a metric": lambda conn: read.metric_places(conn, make.UNIT_JOB, make.METRIC),
+    "places of a metric": lambda conn: read.metric_places(
+        conn, make.METRIC, unit_job=make.UNIT_JOB
+    ),
     "names": lambda conn: read.known_names(conn, "vm-icount", f"a/b/{make.METRIC}"),
     "metric over commits": lambda conn: read.metric_history(conn, **PLACE, metric=make.METRIC),
     "a metric that is not there": lambda conn: refused(conn, "page-fault.x"),

@@ -278,6 +278,11 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
         case "/metric/{tree}/{testbox}/{names:path}":
             for metric in names["metric"]:
                 yield from (f"/metric/fake/{metric}{end}" for end in ("", ".json", ".svg"))
+        case "/metric.json":
+            yield from (
+                f"{path}?tree=fake&testbox={testbox}&unit_job={job}&metric={name}"
+                for testbox, job, name in (metric.split("/", 2) for metric in names["metric"])
+            )
         case "/results" | "/results.json" | "/results.csv":
             yield from (path, f"{path}?tree=fake", f"{path}?tree=fake&kernel=base&kernel=tip")
         case "/compare" | "/experiment" | "/search" | "/search.json":

@@ -91,20 +91,23 @@ SELECT 1 FROM measured_metric
 WHERE (testbox, unit_job, metric) = (:testbox, :unit_job, :metric)
 """
 _TREES: Final = """
-SELECT t.name AS tree, x.testbox, count(DISTINCT x.id) AS boots
+SELECT t.name AS tree, x.testbox, m.unit_job, count(DISTINCT x.id) AS boots
 FROM measured_metric m JOIN boot_mean b ON b.measured = m.id JOIN boot x ON x.id = b.boot
 JOIN kernel_build kb ON kb.image_sha256 = x.image_sha256
 JOIN variant v ON v.build_key = kb.build_key JOIN tree t ON t.id = v.tree
-WHERE m.unit_job = :unit_job AND m.metric = :metric
+WHERE m.metric = :metric
+  AND (CAST(:unit_job AS text) = '' OR m.unit_job = :unit_job)
   AND (CAST(:testbox AS text) = '' OR m.testbox = :testbox)
-GROUP BY 1, 2 ORDER BY 1, 2
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 
-def metric_places(conn: sa.Connection, unit_job: str, metric: str, testbox: str = "") -> list[Row]:
-    """Trees and testboxes with boots that report the metric: {tree, testbox, boots}.
+def metric_places(
+    conn: sa.Connection, metric: str, *, unit_job: str = "", testbox: str = ""
+) -> list[Row]:
+    """Where boots report the metric: {tree, testbox, unit_job, boots}.
 
-    `testbox`: only this one; '' for all.
+    `unit_job`, `testbox`: only this one; '' for all.
     """
     return rows(conn, _TREES, unit_job=unit_job, metric=metric, testbox=testbox)
 

@@ -34,6 +34,11 @@ def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
     return include(_read(path, path.name), path.name, find)
 
 
+def shipped(directory: Path) -> list[str]:
+    """Return the file names of the job files in `directory`."""
+    return sorted(path.name for path in directory.glob("*.yaml"))
+
+
 def read_all(directory: Path) -> dict[str, str]:
     """Return the texts of the job files in `directory` by file name, without unreadable ones."""
     texts = {}

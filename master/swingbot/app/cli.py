@@ -46,6 +46,8 @@ COMMANDS: Final = {
     "list": Place(
         "inspection:list_", "List comparisons, bisections, incidents and so on", _LOOK, ()
     ),
+    "results": Place("results:results", "Compare kernels by boots that exist", _LOOK, ()),
+    "history": Place("results:history", "Show a metric over all measured commits", _LOOK, ()),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
     "reproduce": Place(
         "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK, ()

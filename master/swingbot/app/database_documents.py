@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final
 
 from swingbot.app import sheets
@@ -11,11 +12,13 @@ from swingbot.app.documents import Facts, kind_of
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
-from swingbot.service.ports import RequestError
+from swingbot.service.ports import Lab, RequestError
+from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 from swingbot.service.report.table_sheet import kernel_changes
 from swingbot_db import read
 from swingbot_db.engine import Connection
 from swingbot_db.probe import ANSWER_SECONDS
+from swingbot_jobs.language.job_files import shipped
 
 Reading = Callable[..., AbstractContextManager[Connection]]
 _ONE: Final[Mapping[str, Any]] = {
@@ -30,10 +33,14 @@ _ONE: Final[Mapping[str, Any]] = {
 
 
 class DatabaseDocuments:
-    """Implements `Documents`. `reading` opens a snapshot, with a limit of seconds a statement."""
+    """Implements `Documents`. `reading` opens a snapshot, with a limit of seconds a statement;
+    `lab` is created for what needs it.
+    """
 
-    def __init__(self, settings: Settings, url: str, reading: Reading) -> None:
-        self.url, self._settings, self._reading = url, settings, reading
+    def __init__(
+        self, settings: Settings, url: str, reading: Reading, lab: Callable[[], Lab]
+    ) -> None:
+        self.url, self._settings, self._reading, self._lab = url, settings, reading, lab
         self._kernels = sheets.kernel_records(settings)
 
     def status(self) -> Facts:
@@ -77,3 +84,19 @@ class DatabaseDocuments:
     def open_work(self) -> Facts:
         with self._reading() as conn:
             return read.open_work(conn)
+
+    def results(self, query: ResultsQuery) -> Facts:
+        from swingbot.service.report.existing_results import ExistingResults
+
+        found = ExistingResults(
+            read=read,
+            reading=self._reading,
+            lab=self._lab,
+            job_files=lambda: shipped(Path(self._settings.paths.jobs)),
+        )
+        return found.document(query)
+
+    def history(self, query: HistoryQuery) -> Facts:
+        from swingbot.service.report.metric_document import MetricHistories
+
+        return MetricHistories(read=read, reading=self._reading, lab=self._lab).document(query)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
+from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
 Facts = dict[str, Any]
 PLURALS: Final = (
@@ -59,6 +60,13 @@ class Documents(Protocol):
         ...
 
     def open_work(self) -> Facts: ...
+    def results(self, query: ResultsQuery) -> Facts:
+        """Kernels compared by boots that exist; for fewer than two, those that have boots."""
+        ...
+
+    def history(self, query: HistoryQuery) -> Facts:
+        """A metric over the measured commits of a tree."""
+        ...
 
 
 def kind_with_numbers(id_: str) -> str:

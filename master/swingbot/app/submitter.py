@@ -31,7 +31,7 @@ from swingbot.web.pages.table_form import OverQuota
 from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
-from swingbot_jobs.language.job_files import read_job
+from swingbot_jobs.language.job_files import read_job, shipped
 
 
 class DatabaseSubmitter:
@@ -70,20 +70,21 @@ class DatabaseSubmitter:
             trees = [row["name"] for row in read.list_trees(conn, {"state": "watched"})]
         return {
             "trees": trees,
-            "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")),
+            "jobs": shipped(self._jobs),
             "testboxes": sorted(self._lab().catalogue.testboxes.present),
         }
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:
         """Read job files by names from `choices`, never by path. Raises RequestError."""
-        shipped = {path.name: path for path in self._jobs.glob("*.yaml")}
+        known = shipped(self._jobs)
         for name in names:
-            if name not in shipped:
+            if name not in known:
                 raise RequestError(
-                    f"job file {name[:80]!r} does not exist; use one of"
-                    f" {', '.join(sorted(shipped))}"
+                    f"job file {name[:80]!r} does not exist; use one of {', '.join(known)}"
                 )
-        return [JobFile(name=name, text=read_job(shipped[name], [self._jobs])) for name in names]
+        return [
+            JobFile(name=name, text=read_job(self._jobs / name, [self._jobs])) for name in names
+        ]
 
     def series(self, sources: Sequence[PatchSource], *, stack: bool) -> PatchSeries:
         return read_patches(sources, stack=stack)

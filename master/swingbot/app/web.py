@@ -67,6 +67,7 @@ from swingbot_db.engine import Engine, own_pool
 from swingbot_db.session_time import count_sessions
 from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
+from swingbot_jobs.language.job_files import shipped
 from swingbot_jobs.language.program import load_programs
 
 METRICS_CONNECTIONS: Final = 2
@@ -134,9 +135,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     source = SnapshotReader(engine, read)
     incidents = IncidentPages(source, renderer, forms, lab)
     job_files = Path(settings.paths.jobs)
-    results = ResultPages(
-        source, renderer, lab, lambda: sorted(path.name for path in job_files.glob("*.yaml"))
-    )
+    results = ResultPages(source, renderer, lab, lambda: shipped(job_files))
     patch_bytes = settings.web.patch_kib << 10
     submitter = DatabaseSubmitter(settings, engine, lab)
     exchange_engine = own_pool(engine, connections=EXCHANGE_THREADS)

@@ -59,6 +59,10 @@ EFFECT_PCT: Final = (0.01, 100.0)
 
 # --- Other requests: refused ---
 
+# Values of a filter of results.
+QUERY_VALUES: Final = 40
+# Kernels compared by boots that exist.
+RESULT_KERNELS: Final = 6
 # Requests of a person a day.
 DAILY_REQUESTS: Final = 200
 # Seconds of planning requests of a person in 24 hours.

@@ -26,6 +26,7 @@ from swingbot.core.model.cursor import BadCursor
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
+from swingbot.service.ports import RequestError
 
 from .http.error_response import failure
 from .http.fair_threads import PAGE_THREADS
@@ -129,6 +130,7 @@ def make_app(
         NotFound: _failure(renderer, HTTPStatus.NOT_FOUND),
         BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
         BadCursor: _failure(renderer, HTTPStatus.BAD_REQUEST),
+        RequestError: _failure(renderer, HTTPStatus.BAD_REQUEST),
         DatabaseAway: _failure(
             renderer,
             HTTPStatus.SERVICE_UNAVAILABLE,

@@ -37,10 +37,6 @@ PHASE_BYTES: Final = 1 << 14
 FIELD_CHARACTERS: Final = 300
 # Parts of a form.
 FORM_PARTS: Final = 200
-# Values of a name in the address of a page of results.
-QUERY_VALUES: Final = 40
-# Kernels compared on a page of results.
-RESULT_KERNELS: Final = 6
 
 # --- Names of hosts: cut ---
 

@@ -77,7 +77,12 @@ class ReadModels(Protocol):
         self, conn: Connection, tree: str, testbox: str, unit_job: str, metric: str
     ) -> Row: ...
     def metric_places(
-        self, conn: Connection, unit_job: str, metric: str, testbox: str = ""
+        self,
+        conn: Connection,
+        metric: str,
+        *,
+        unit_job: str = "",
+        testbox: str = "",
     ) -> list[Row]: ...
     def known_names(self, conn: Connection, testbox: str, joined: str) -> tuple[str, str]: ...
     def trees_with_results(self, conn: Connection) -> list[Row]: ...

@@ -90,7 +90,7 @@ class CommandContext:
         require_service()
         from swingbot.app.database_documents import DatabaseDocuments
 
-        return DatabaseDocuments(self.settings, self.placed.web_url, self.reading)
+        return DatabaseDocuments(self.settings, self.placed.web_url, self.reading, lambda: self.lab)
 
     @contextmanager
     def reading(self, statement_seconds: float | None = None) -> Iterator[Connection]:
@@ -202,7 +202,9 @@ def job_path(name: str, jobs_dir: str) -> Path:
 
 def shipped_jobs(jobs_dir: str) -> str:
     """Names of the shipped jobs, for messages."""
-    return ", ".join(sorted(file.name for file in Path(jobs_dir).glob("*.yaml")))
+    from swingbot_jobs.language.job_files import shipped
+
+    return ", ".join(shipped(Path(jobs_dir)))
 
 
 def read_overrides(pairs: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from swingbot.app.documents import Facts, kind_of, kind_with_numbers
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
+from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
 
 def _append(facts: Facts, piece: Facts) -> None:
@@ -57,6 +58,12 @@ class HttpDocuments:
     def open_work(self) -> Facts:
         facts = self.status()
         return {"idle": facts["idle"], "open": facts["open"]}
+
+    def results(self, query: ResultsQuery) -> Facts:
+        return cast(Facts, self._service.json(query.address(".json")))
+
+    def history(self, query: HistoryQuery) -> Facts:
+        return cast(Facts, self._service.json("/metric.json", query.given()))
 
     def _path(self, id_: str) -> str:
         return f"/{kind_of(id_)}/{id_}.json"

@@ -290,7 +290,6 @@ def noise_of(document: Document, testbox: str, unit_job: str, metric: str) -> No
 
 # -- order
 
-SORTS: Final = ("importance", "size", "significance", "name")
 # The most interesting first.
 _VERDICTS: Final[tuple[Verdict, ...]] = ("worse", "changed", "better", "invalid", "unclear", "same")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from swingbot.core.stats.findings import (
     Creep,
@@ -19,9 +19,19 @@ from swingbot.core.stats.findings import (
 from swingbot.core.stats.path_change import PathChange
 from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count, two_digits
+from swingbot_jobs import codec
 
 Labels = Sequence[str] | Mapping[int, str]
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
+
+
+def history_lines(findings: Mapping[str, Any]) -> list[str]:
+    """Describe the stored findings in the tips of a branch; a tip is named by its commit."""
+    try:
+        tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
+        return tell(codec.typed(Findings, findings, ignore_unknown=True), tips)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ["stored by a different version of swingbot; the next tip replaces it"]
 
 
 def tell(findings: Findings, x: Labels) -> list[str]:

@@ -11,11 +11,9 @@ from markupsafe import Markup, escape
 
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.plan.branch_patches import tally
-from swingbot.core.stats.findings import Findings
-from swingbot.core.stats.findings_text import tell
+from swingbot.core.stats.findings_text import history_lines
 from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot.core.text.plain import cut
-from swingbot_jobs import codec
 
 MISSING = "–"  # a missing value is never shown as 0
 
@@ -65,15 +63,6 @@ def swing_change(swing: Mapping[str, Any]) -> str:
         return percent(swing["change_pct"])
     ratio = swing["spread_ratio"]
     return times_the_spread(ratio) if ratio is not None else "the spread between boots"
-
-
-def history_lines(findings: Mapping[str, Any]) -> list[str]:
-    """Lines on the tips of a branch; a tip is named by its commit."""
-    try:
-        tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
-        return tell(codec.typed(Findings, findings, ignore_unknown=True), tips)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return ["stored by a different version of swingbot; the next tip replaces it"]
 
 
 def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:

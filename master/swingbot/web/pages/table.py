@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.limits import RESULT_KERNELS
 from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.documents import Table
@@ -112,7 +113,7 @@ class TablePages:
             "result": _result(shown),
             "same_image": _same_image(document),
             "few": len({arm["variant"]["id"] for arm in document["arms"]})
-            in range(2, limits.RESULT_KERNELS + 1),
+            in range(2, RESULT_KERNELS + 1),
             "live": live,
             "perf": rows["perf"],
             "others": _with_pages(word, document["id"], others, after) if others else [],
@@ -151,7 +152,7 @@ class TablePages:
         return document
 
     def _memory(self, conn: Connection, document: Table) -> list[Row]:
-        if len(document["arms"]) > limits.RESULT_KERNELS:
+        if len(document["arms"]) > RESULT_KERNELS:
             return []
         patterns = [f"{prefix}%" for prefix in free_memory.PREFIXES]
         samples = self._source.read.samples_of_table(conn, document["id"], patterns)

@@ -1,19 +1,17 @@
-"""The address of a page of results: which kernels, what is shown of them, and in which order."""
+"""What is asked of the results that exist: which kernels in which order, or which metric."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-
+from swingbot.core.limits import QUERY_VALUES, RESULT_KERNELS
 from swingbot.core.model.comparison_row import VERDICTS
-from swingbot.core.results.existing_boots import SORTS
-from swingbot.web import limits
+from swingbot.service.ports import RequestError
 
+SORTS: Final = ("importance", "size", "significance", "name")
 _KNOWN: Final = ("tree", "kernel", "testbox", "test", "metric", "verdict", "sort")
 
 
@@ -41,46 +39,58 @@ class ResultsQuery:
         return f"/results{form}" + (f"?{query}" if query else "")
 
 
-def read_query(request: Request) -> ResultsQuery:
-    """Raises HTTPException with a sentence."""
-    given = request.query_params.multi_items()
-    for name, value in given:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryQuery:
+    """A metric over the commits of a tree; an empty name: the only one that has the metric, of a
+    configuration that of the tree.
+    """
+
+    metric: str
+    tree: str = ""
+    testbox: str = ""
+    unit_job: str = ""
+    kconfig: str = ""
+    compiler: str = ""
+
+    def given(self) -> dict[str, str]:
+        """Return the names that are not empty, as parameters of an address."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+def query_of(pairs: Iterable[tuple[str, str]]) -> ResultsQuery:
+    """Return the query that pairs of name and value make. Raises RequestError."""
+    given = list(pairs)
+    for name, _ in given:
         if name not in _KNOWN:
-            raise HTTPException(
-                400, f"{name[:40]!r} is not a parameter of this page; use {', '.join(_KNOWN)}."
-            )
-        if len(value) > limits.FIELD_CHARACTERS or "\0" in value:
-            raise HTTPException(
-                400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters."
+            raise RequestError(
+                f"{name[:40]!r} is not a parameter of results; use {', '.join(_KNOWN)}"
             )
 
     def listed(name: str) -> tuple[str, ...]:
         values = [one.strip() for key, value in given if key == name for one in value.split(",")]
         found = tuple(dict.fromkeys(one for one in values if one))
-        if len(found) > limits.QUERY_VALUES:
-            raise HTTPException(
-                400, f"{name} is given {len(found)} times; at most {limits.QUERY_VALUES} count."
-            )
+        if len(found) > QUERY_VALUES:
+            raise RequestError(f"{name} has {len(found)} values; the limit is {QUERY_VALUES}")
         return found
 
     def single(name: str, default: str = "") -> str:
-        return next((value for key, value in given if key == name and value.strip()), default)
+        return next(
+            (value.strip() for key, value in given if key == name and value.strip()), default
+        )
 
     query = ResultsQuery(
-        tree=single("tree").strip(),
+        tree=single("tree"),
         kernels=listed("kernel"),
         testboxes=listed("testbox"),
-        test=single("test").strip(),
-        metric=single("metric").strip(),
+        test=single("test"),
+        metric=single("metric"),
         verdicts=listed("verdict"),
-        sort=single("sort", SORTS[0]).strip(),
+        sort=single("sort", SORTS[0]),
     )
-    if len(query.kernels) > limits.RESULT_KERNELS:
-        raise HTTPException(
-            400,
-            f"{len(query.kernels)} kernels are given; this page compares 2 to"
-            f" {limits.RESULT_KERNELS}."
-            " An experiment measures more (/experiment).",
+    if len(query.kernels) > RESULT_KERNELS:
+        raise RequestError(
+            f"{len(query.kernels)} kernels are given; 2 to {RESULT_KERNELS} can be compared by"
+            " boots that exist. An experiment measures more"
         )
     _one_of("sort", [query.sort], SORTS)
     _one_of("verdict", query.verdicts, VERDICTS)
@@ -90,4 +100,4 @@ def read_query(request: Request) -> ResultsQuery:
 def _one_of(name: str, given: Sequence[str], known: Sequence[str]) -> None:
     for value in given:
         if value not in known:
-            raise HTTPException(400, f"{name} must be one of {', '.join(known)}.")
+            raise RequestError(f"{name} must be one of {', '.join(known)}, not {value[:40]!r}")
