@@ -11,20 +11,9 @@ from swingbot.app.cli import main
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import load
 from swingbot.app.supervision import supervisor_config
-from swingbot_jobs.testbox.file import load_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("operations.md", "install.md", "add-a-testbox.md")
-
-
-def test_the_example_of_a_testbox_is_valid(tmp_path: Path) -> None:
-    text = (DOCS / "add-a-testbox.md").read_text()
-    _, _, rest = text.partition("# workers/testboxes/rack1.yaml\n")
-    block = [line.removeprefix("    ") for line in rest.split("\n\n")[0].splitlines()]
-    (tmp_path / "tuning").symlink_to(DOCS.parent / "workers" / "tuning")
-    (tmp_path / "testboxes").mkdir()
-    (tmp_path / "testboxes" / "rack1.yaml").write_text("\n".join(block) + "\n")
-    assert load_file(tmp_path / "testboxes" / "rack1.yaml").name == "rack1"
 
 
 def test_every_command_that_the_pages_name_is_there() -> None:

@@ -255,8 +255,8 @@ def _about_console(adoption: Adoption) -> list[str]:
         options = adoption.survey.speed(adoption.line) or f"{SPEED}n8"
         return [
             f"{adoption.line} reaches the console, but the idle system's messages do not: add"
-            f" console=tty0 console={adoption.line},{options} to its command line (the playbook"
-            " does), and reboot it."
+            f" console=tty0 console={adoption.line},{options} to its command line (with Ansible,"
+            f" swingbot_testbox__console: {adoption.line}), and reboot it."
         ]
     return []
 
