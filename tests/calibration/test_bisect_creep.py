@@ -49,6 +49,8 @@ def test_a_creep_ends_as_a_creep_and_names_no_commit(seed: int) -> None:
     assert ended.interval_pct is not None
     assert ended.interval_pct[0] < -12.0 < ended.interval_pct[1]
     assert "no single commit" in ended.reason
+    # `bisect run` replaces each "commit N" by its id
+    assert "from commit 1 to commit 40, by" in ended.reason
 
 
 def test_a_creep_is_seen_on_paired_boots_too() -> None:

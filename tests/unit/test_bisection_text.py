@@ -30,3 +30,13 @@ def test_a_suspect_is_named_with_its_probability_and_what_would_settle_it() -> N
     )
     assert "suspect" not in bisection_head(FACTS | {"suspect": None})
     assert "suspect" not in bisection_head(FACTS), "one that was cancelled"
+
+
+def test_where_only_the_spread_changes_no_change_of_the_mean_is_printed() -> None:
+    only = {"spread_ratio": 3.14, "change_pct": 0.4, "interval_pct": [-1.0, 2.0]}
+    said = bisection_head(FACTS | only)
+    assert "  3.1 times the spread between boots" in said.splitlines()
+    assert "change" not in said
+    assert "change +4.00 %" in bisection_head(
+        FACTS | only | {"change_pct": 4.0, "interval_pct": [3.0, 5.0]}
+    )

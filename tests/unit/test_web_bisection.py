@@ -31,3 +31,13 @@ def test_a_suspect_is_named_with_what_would_settle_it() -> None:
     assert "a suspect and no culprit" in said and "mm: x" in said
     assert "does not suffice to name it; boots would settle it." in said
     assert "without a reliable result" in page(status="inconclusive", suspect=None)
+
+
+def test_a_culprit_that_changes_only_the_spread_has_no_change_of_the_mean() -> None:
+    named = {"commit": "f" * 40, "subject": "mm: x", "probability": 0.995, "parent": "e" * 40}
+    of_mean = {"change_pct": 0.44, "interval_pct": [-1.0, 2.0]}
+    more = {"status": "culprit", "culprit": named, "culprits": [named | of_mean]}
+    said = page(**more, **of_mean, spread_ratio=3.14)
+    assert "3.1 times the spread between boots" in said and "0.44" not in said
+    said = page(**more, change_pct=4.44, interval_pct=[3.0, 5.0], spread_ratio=None)
+    assert "4.4" in said and "spread" not in said

@@ -10,7 +10,8 @@ from swingbot.app.bisect_run.journal import BootRequest, BootResult
 from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
 from swingbot.core.bisect.posterior.belief import belief
-from swingbot.core.text.numbers import duration, short, two_digits
+from swingbot.core.model.conclusion import same_mean
+from swingbot.core.text.numbers import count, duration, short, two_digits
 
 _BAR = 20
 _SHOWN = 3  # most likely commits in a progress line
@@ -127,7 +128,8 @@ def _headline(facts: Facts) -> str:
 
 
 def _list(facts: Facts) -> list[str]:
-    p = {c["commit"]: c["probability"] for c in (*facts["candidates"], *facts["culprits"])}
+    stated = [*facts["culprits"], *([facts["suspect"]] if facts["suspect"] else [])]
+    p = {c["commit"]: c["probability"] for c in (*facts["candidates"], *stated)}
     change = (
         {c["commit"]: c["change_pct"] for c in facts["culprits"]}
         if facts["status"] == "several"
@@ -147,10 +149,12 @@ def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
         lines.append(
             f"spread       {two_digits(facts['spread_ratio'])} times as large between boots"
         )
-    of_spread = facts["spread_ratio"] is not None and interval and interval[0] <= 0 <= interval[1]
-    if facts["change_pct"] is not None and not of_spread:
-        bounds = f", 95 % interval {interval[0]:+.3g} .. {interval[1]:+.3g} %" if interval else ""
-        lines.append(f"change       {facts['change_pct']:+.3g} % ({facts['verdict']}{bounds})")
+    if facts["change_pct"] is not None and not same_mean(facts["spread_ratio"], interval):
+        bounds = f"95 % interval {interval[0]:+.3g} .. {interval[1]:+.3g} %" if interval else None
+        notes = ", ".join(note for note in (facts["verdict"], bounds) if note)
+        lines.append(
+            f"change       {facts['change_pct']:+.3g} %" + (f" ({notes})" if notes else "")
+        )
     if facts["probability"] is not None:
         lines.append(f"probability  {facts['probability']:.3f}")
     lines.append(f"why          {facts['reason']}")
@@ -159,7 +163,7 @@ def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
     counts = spent(booted)
     lost = ", ".join(f"{n} {what}" for what, n in counts.items() if what != "value")
     lines.append(
-        f"cost         {facts['boots']} boots of {facts['builds']} commits"
+        f"cost         {count(facts['boots'], 'boot')} of {count(facts['builds'], 'commit')}"
         + (f" ({lost})" if lost else "")
         + f", {duration(facts['seconds'])}"
     )

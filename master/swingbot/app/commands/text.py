@@ -9,8 +9,9 @@ from typing import Any
 
 from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.conclusion import same_mean
 from swingbot.core.model.documents import Gate
-from swingbot.core.text.numbers import duration
+from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot_jobs.contract.orders import SEARCH
 
 Facts = Mapping[str, Any]
@@ -170,8 +171,10 @@ def bisection_head(facts: Facts) -> str:
             f" P = {suspect['probability']:.3f}, too little to name it; {suspect['settled_by']}"
             " would settle it"
         )
-    if facts.get("change_pct") is not None:
-        bounds = facts.get("interval_pct")
+    ratio, bounds = facts.get("spread_ratio"), facts.get("interval_pct")
+    if ratio is not None:
+        lines.append(f"  {times_the_spread(ratio)}")
+    if facts.get("change_pct") is not None and not same_mean(ratio, bounds):
         lines.append(
             f"  change {facts['change_pct']:+.2f} %"
             + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else "")

@@ -9,6 +9,13 @@ from typing import Any
 from swingbot_jobs import codec
 
 
+def same_mean(spread_ratio: float | None, interval_pct: Sequence[float] | None) -> bool:
+    """Whether only the spread between boots changes: the interval of the mean holds 0."""
+    return spread_ratio is not None and (
+        interval_pct is None or interval_pct[0] <= 0.0 <= interval_pct[1]
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCulprit:
     commit: str

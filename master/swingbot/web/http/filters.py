@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from swingbot.core.model.comparison_row import folded
+from swingbot.core.model.conclusion import same_mean
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings_text import history_lines
 from swingbot.core.text.numbers import duration, times_the_spread
@@ -63,6 +64,14 @@ def swing_change(swing: Mapping[str, Any]) -> str:
         return percent(swing["change_pct"])
     ratio = swing["spread_ratio"]
     return times_the_spread(ratio) if ratio is not None else "the spread between boots"
+
+
+def of_spread(bisection: Mapping[str, Any]) -> str:
+    """The factor of the spread between boots, where a bisection found that and no other mean."""
+    ratio = bisection.get("spread_ratio")
+    if ratio is None or not same_mean(ratio, bisection["interval_pct"]):
+        return ""
+    return times_the_spread(ratio)
 
 
 def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
@@ -146,6 +155,7 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "patch_counts": patch_counts,
     "history_lines": history_lines,
     "swing_change": swing_change,
+    "of_spread": of_spread,
     "probability": probability,
     "duration": partial(duration, none=MISSING),
     "when": when,

@@ -71,7 +71,7 @@ def _creep(case: Assessment) -> Conclusion:
     return Conclusion(
         kind="creep",
         reason=(
-            f"the level moves little by little over commits {ev.points[0] + 1} to "
+            f"the level moves little by little from commit {ev.points[0] + 1} to commit "
             f"{ev.points[-1]}, by {change:+.1f} % in all: no single commit makes the change "
             f"(P(one or more steps) = {1.0 - post.creep:.3f})"
         ),

@@ -24,6 +24,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.conclusion import same_mean
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.text.numbers import two_digits
@@ -152,8 +153,7 @@ def _found(
     likely = _stated(case, left, right, alpha)
     named = likely >= case.policy.confidence
     members, interval = members_of(case, left, right), row.interval_pct
-    same = interval is None or interval[0] <= 0.0 <= interval[1]
-    what = "same mean" if same else f"{row.change_pct:+.1f} %"
+    what = "same mean" if same_mean(ratio, interval) else f"{row.change_pct:+.1f} %"
     culprits = tuple(
         Culprit(
             idx=c,
@@ -183,11 +183,12 @@ def _found(
 
 def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusion:
     likely, factor = case.posterior.noisier
+    times = "" if two_digits(factor) == "1" else f", by a factor of {two_digits(factor)}"
     return Conclusion(
         kind="inconclusive",
         reason=(
-            f"the level does not change, but the spread between boots does, by a factor of"
-            f" {two_digits(factor)} (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect"
+            f"the level does not change, but the spread between boots does{times}"
+            f" (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect"
             " and its parent do not show it"
         ),
         members=members_of(case, left, right),

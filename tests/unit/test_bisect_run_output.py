@@ -1,0 +1,66 @@
+"""The answer of `swingbot bisect run` states each fact once, and only what was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swingbot.app.bisect_run import output
+
+ONE = "1" * 40
+
+
+def answer(**more: Any) -> str:
+    nothing = ("suspect", "change_pct", "interval_pct", "spread_ratio", "verdict", "probability")
+    facts: dict[str, Any] = dict.fromkeys((*nothing, "answered_before", "culprit"))
+    facts |= {"status": "inconclusive", "reason": "x", "boots": 1, "builds": 1, "seconds": 1.0}
+    facts |= {key: [] for key in ("candidates", "culprits", "members", "cmd_changed")}
+    facts |= {"journal": "log"} | more
+    return output.answer(facts, "", ["x"], [], checkout=False)
+
+
+def line(said: str, key: str) -> str | None:
+    rows = (row.split(maxsplit=1) for row in said.splitlines() if row)
+    return next((row[1] for row in rows if row[0] == key), None)
+
+
+def test_a_suspect_has_one_probability() -> None:
+    members = [{"commit": ONE, "subject": "a"}]
+    said = answer(
+        members=members,
+        candidates=[members[0] | {"probability": 0.943, "state": "open"}],
+        suspect=members[0] | {"probability": 0.89, "settled_by": "more"},
+        probability=0.89,
+    )
+    assert f"{ONE}   89.0 %  a" in said.splitlines()
+    assert line(said, "probability") == "0.890"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "interval", "said"),
+    [
+        (None, (-8.4, 0.6), "-4 % (95 % interval -8.4 .. +0.6 %)"),
+        ("worse", None, "-4 % (worse)"),
+        (None, None, "-4 %"),
+    ],
+)
+def test_a_change_without_a_verdict_or_interval_has_none(
+    verdict: str | None, interval: tuple[float, float] | None, said: str
+) -> None:
+    assert line(answer(change_pct=-4.0, verdict=verdict, interval_pct=interval), "change") == said
+
+
+@pytest.mark.parametrize("interval", [None, (-1.0, 2.0)])
+def test_where_only_the_spread_changes_no_change_of_the_mean_is_printed(
+    interval: tuple[float, float] | None,
+) -> None:
+    said = answer(change_pct=0.4, interval_pct=interval, spread_ratio=3.1, verdict="changed")
+    assert line(said, "change") is None
+    assert line(said, "spread") == "3.1 times as large between boots"
+    said = answer(change_pct=-4.0, interval_pct=(-6, -2), spread_ratio=3.1, verdict="changed")
+    assert line(said, "change") == "-4 % (changed, 95 % interval -6 .. -2 %)"
+
+
+def test_one_boot_is_no_boots() -> None:
+    assert str(line(answer(), "cost")).startswith("1 boot of 1 commit,")
