@@ -22,6 +22,7 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.app.cli import main
+from swingbot.app.database_raw import DatabaseRaw
 from swingbot.app.raw_export import Export
 from swingbot.app.settings import load
 from swingbot.service.result.reparse import Reparsed, ReparseRequest, reparse
@@ -79,13 +80,9 @@ def rows(brain: Brain, sql: str, **values: Any) -> list[Any]:
 
 
 def export(brain: Brain, out: Path, id: str = "c1") -> Export:
-    found = Export(
-        brain.engine,
-        ArtifactDirectory(brain.settings.artifacts),
-        out,
-        brain.lab.catalogue.programs,
-        lambda line: None,
-    )
+    programs = brain.lab.catalogue.programs
+    store = ArtifactDirectory(brain.settings.artifacts)
+    found = Export(DatabaseRaw(brain.engine, store, programs), out, programs, lambda line: None)
     found.run(id)
     return found
 

@@ -135,6 +135,7 @@ MODULES: Final = {
     "swingbot.core.patchset.mime": "mails",
     "swingbot.core.patchset.patch_mail": "patches",
     "swingbot.core.raw.boot_record": "records of boots",
+    "swingbot.core.raw.tables": OWN,
     "swingbot.core.raw.tar_members": "results",
     "swingbot.core.stats.history_file": OWN,
     "swingbot.core.stats.parse": OWN,

@@ -1,4 +1,8 @@
-"""Export raw results to a directory: safe to repeat, checks every sha256."""
+"""Export raw results to a directory: safe to repeat, checks every sha256.
+
+`app/database_raw.py` has those of the service on this host, `app/remote/http_raw.py` those of a
+service elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,35 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Protocol
 
-from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.keep.progress import CopyProgress
-from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.raw import tables
 from swingbot.core.raw.readme import readme
 from swingbot.core.raw.tar_members import members
-from swingbot_db import read
-from swingbot_db.engine import Engine
 from swingbot_jobs.language.program import Program
 
 Row = dict[str, Any]
-_CHUNK: Final = 1 << 20
+
+
+class FileMissing(Exception):
+    """The service does not have a file; the message says why."""
+
+
+class RawResults(Protocol):
+    """Each method raises NotFound, and BadId for an object without raw results."""
+
+    def manifest(self, id: str) -> Row:
+        """`files` ([{"path", "sha256", "size"}]) and `boots` (each with `runs`) of an object."""
+        ...
+
+    def content(self, id: str, file: Row) -> Iterator[bytes]:
+        """The pieces of a file of the manifest. Raises FileMissing."""
+        ...
+
+    def samples(self, id: str) -> Iterator[Mapping[str, Any]]:
+        """Rows of samples.csv."""
+        ...
 
 
 class Export:
@@ -33,13 +52,12 @@ class Export:
 
     def __init__(
         self,
-        engine: Engine,
-        store: ArtifactDirectory,
+        source: RawResults,
         out: Path,
         programs: Mapping[str, Program],
         say: Callable[[str], None],
     ) -> None:
-        self._engine, self._store, self._out = engine, store, out
+        self._source, self._out = source, out
         self._programs, self._say = programs, say
         self._sums: dict[str, str] = {}
         self.notes: list[str] = []
@@ -50,8 +68,7 @@ class Export:
 
         Raises NotFound, OSError if the directory is not writable.
         """
-        with self._engine.connect() as conn:
-            manifest = read.raw_manifest(conn, id)
+        manifest = self._source.manifest(id)
         files = [
             file for file in manifest["files"] if kernels or not file["path"].startswith("kernels/")
         ]
@@ -60,12 +77,11 @@ class Export:
             "raw results", len(files), sum(file["size"] for file in files), self._say
         )
         for file in files:
-            self._fetch_file(file, progress)
+            self._fetch_file(id, file, progress)
         boots = {boot["id"]: boot for boot in manifest["boots"]}
         for boot in boots.values():
             self._unpack(boot, manifest["kind"], files)
-        with self._engine.connect() as conn:
-            self._write_samples(read.samples(conn, id))
+        self._write_samples(self._source.samples(id))
         self._write("runs.csv", tables.csv_lines(tables.RUNS, tables.run_rows(boots.values())))
         self._write("facts.csv", tables.csv_lines(tables.FACTS, tables.fact_rows(boots.values())))
         self._write("manifest.json", [json.dumps(manifest, indent=1) + "\n"])
@@ -77,7 +93,7 @@ class Export:
 
     # --- unmodified files ---
 
-    def _fetch_file(self, file: Row, progress: CopyProgress) -> None:
+    def _fetch_file(self, id: str, file: Row, progress: CopyProgress) -> None:
         target = self._out / file["path"]
         if (
             target.is_file()
@@ -89,13 +105,8 @@ class Export:
             progress.add(file["size"])
             return
         try:
-            with self._store.open(file["sha256"]) as stored:
-                digest = self._put(file["path"], iter(lambda: stored.read(_CHUNK), b""))
-        except Gone as error:
-            reason = f"it was {error}"
-        except FileNotFoundError:
-            reason = f"it is no longer in the artifact store (sha256 {file['sha256']})"
-        except ArtifactError as error:
+            digest = self._put(file["path"], self._source.content(id, file))
+        except FileMissing as error:
             reason = str(error)
         else:
             if digest == file["sha256"]:
@@ -173,11 +184,11 @@ class Export:
 
     # --- tables ---
 
-    def _write_samples(self, samples: Iterator[Row]) -> None:
+    def _write_samples(self, samples: Iterator[Mapping[str, Any]]) -> None:
         """Write samples.csv, each run's stats.json, and metrics.csv, in one pass."""
         metrics: set[str] = set()
 
-        def rows() -> Iterator[Row]:
+        def rows() -> Iterator[Mapping[str, Any]]:
             for _, run in groupby(
                 samples, key=lambda row: (row["boot"], row["unit_job"], row["run"])
             ):
@@ -189,17 +200,14 @@ class Export:
 
         self._write(
             "samples.csv",
-            tables.csv_lines(
-                tables.SAMPLES,
-                tables.with_units(rows(), lambda metric: tables.unit_of(self._programs, metric)),
-            ),
+            tables.csv_lines(tables.SAMPLES, rows()),
         )
         self._write(
             "metrics.csv",
             tables.csv_lines(tables.METRICS, tables.metric_rows(self._programs, metrics)),
         )
 
-    def _write_stats(self, rows: Iterable[Row]) -> None:
+    def _write_stats(self, rows: Iterable[Mapping[str, Any]]) -> None:
         values: dict[str, list[float]] = {}
         root = ""
         for row in rows:

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import click
 
-from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, with_session_json
-from swingbot.app.raw_export import Export
+from swingbot.app.commands.context import CommandContext, require_service, with_session_json
+from swingbot.app.raw_export import Export, RawResults
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
 from swingbot.service.result.reparse import Reparsed
-from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.terminal import say_json
 
 _SAY_SECONDS: Final = 2.0
@@ -52,13 +51,8 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
     Example:
       swingbot raw c5 --out /tmp/c5
     """
-    export = Export(
-        session.engine,
-        ArtifactDirectory(session.settings.artifacts),
-        out,
-        load_programs(Path(session.settings.paths.jobs) / "programs"),
-        _say,
-    )
+    programs = load_programs(Path(session.settings.paths.jobs) / "programs")
+    export = Export(_source(session, programs), out, programs, _say)
     export.run(id_, kernels=not without_kernels)
     if json_:
         counts = {
@@ -87,6 +81,19 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
             f" {export.notes[0]}"
         )
         raise SystemExit(1)
+
+
+def _source(session: CommandContext, programs: Mapping[str, Program]) -> RawResults:
+    if session.login is not None:
+        from swingbot.app.remote.http_raw import HttpRaw
+
+        return HttpRaw(session.login)
+    require_service()
+    from swingbot.adapters.artifacts import ArtifactDirectory
+    from swingbot.app.database_raw import DatabaseRaw
+
+    store = ArtifactDirectory(session.settings.artifacts)
+    return DatabaseRaw(session.engine, store, programs)
 
 
 @click.command()

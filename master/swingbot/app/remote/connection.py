@@ -7,7 +7,8 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from typing import IO, Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -22,11 +23,16 @@ from swingbot.service.ports import RequestError
 
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
 _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
+_PIECE_BYTES: Final = 1 << 20
 _AWAY: Final = (429, 502, 503, 504)
 
 
 class ServiceError(OSError):
     """The service cannot be reached, or what answers is not a service of this version."""
+
+
+class CutOff(ServiceError):
+    """An answer ends before its end."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -69,6 +75,13 @@ class Connection:
     def content(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         return self._sent(_with(path, query), None)
 
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """Return the content of a file in pieces, however large it is."""
+        with self._opened(path, None) as answer:
+            while piece := answer.read(_PIECE_BYTES):
+                yield piece
+            self._check_end(answer)
+
     def post(self, path: str, document: Mapping[str, Any]) -> Any:
         return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
 
@@ -76,6 +89,11 @@ class Connection:
         return self._exchanged(path, body)[0]
 
     def _exchanged(self, path: str, body: bytes | None) -> tuple[bytes, Message]:
+        with self._opened(path, body) as answer:
+            return self._read(answer), answer.headers
+
+    @contextmanager
+    def _opened(self, path: str, body: bytes | None) -> Iterator[http.client.HTTPResponse]:
         headers = {"Accept": "application/json", HEADER: str(VERSION)}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -85,13 +103,17 @@ class Connection:
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 self._check(answer.headers)
-                return self._read(answer), answer.headers
+                yield answer
         except urllib.error.HTTPError as error:
             with error:
                 ours = HEADER in error.headers
                 if ours and error.code == 413 and body is not None and len(body) > _LARGE:
                     raise RequestError(f"{self.url}: {_too_large(body)}") from None
                 raise self._refusal(error) from None
+        except ServiceError:
+            raise
+        except http.client.IncompleteRead:
+            raise self._cut_off() from None
         except (OSError, http.client.HTTPException) as error:
             if body is not None and len(body) > _LARGE and _was_cut(error):
                 raise ServiceError(
@@ -105,9 +127,15 @@ class Connection:
             raise ServiceError(
                 f"{self.url} answers with more than {limits.ANSWER_BYTES >> 20} MiB; ask for less"
             )
-        if getattr(answer, "length", None):
-            raise ServiceError(f"the answer of {self.url} is cut off; try again")
+        self._check_end(answer)
         return content
+
+    def _check_end(self, answer: IO[bytes]) -> None:
+        if getattr(answer, "length", None):
+            raise self._cut_off()
+
+    def _cut_off(self) -> CutOff:
+        return CutOff(f"the answer of {self.url} is cut off; try again")
 
     def _check(self, headers: Message) -> None:
         """Raises ServiceError unless a service of this version answers."""

@@ -30,6 +30,15 @@ class Gone(FileNotFoundError):
     """A file has been pruned from the store; the message says when and by which rule."""
 
 
+def missing_words(error: Exception, sha256: str) -> str:
+    """Say why a file of the store cannot be had, from what opening it raised."""
+    if isinstance(error, Gone):
+        return f"it was {error}"
+    if isinstance(error, FileNotFoundError):
+        return f"it is no longer in the artifact store (sha256 {sha256})"
+    return str(error)
+
+
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """When a file was pruned and why: `pruned on 2026-06-01 by the rule ...`."""

@@ -109,6 +109,30 @@ def csv_lines(columns: Iterable[CsvColumn], rows: Iterable[Row]) -> Iterator[str
         yield _line([_cell(row.get(column.name)) for column in columns])
 
 
+def read_samples(lines: Iterable[str]) -> Iterator[Row]:
+    """Return the rows of samples.csv as they were written. Raises ValueError."""
+    reader = csv.reader(lines, strict=True)
+    try:
+        names = [column.name for column in SAMPLES]
+        if next(reader, None) != names:
+            raise ValueError("its columns are not those of this version")
+        for cells in reader:
+            yield {
+                column.name: _value(column.type, cell)
+                for column, cell in zip(SAMPLES, cells, strict=True)
+            }
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _value(type_: Type, cell: str) -> Any:
+    if cell == "":
+        return None
+    if type_ in ("integer", "double"):
+        return int(cell) if type_ == "integer" else float(cell)
+    return cell[1:] if cell[0] == "'" and cell[1:].startswith(_FORMULA) else cell
+
+
 def _line(cells: list[Any]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)

@@ -17,7 +17,7 @@ from starlette.responses import (
     Response,
 )
 
-from swingbot.core.model.artifact import ArtifactError, Gone
+from swingbot.core.model.artifact import ArtifactError, Gone, missing_words
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
 
@@ -86,20 +86,12 @@ class RawPages:
             )
         try:
             content = self._artifact(entry["sha256"])
-        except Gone as error:
+        except (FileNotFoundError, ArtifactError) as error:
+            why = missing_words(error, entry["sha256"])
+            lost = isinstance(error, FileNotFoundError) and not isinstance(error, Gone)
             raise HTTPException(
-                410, f"{path} of {manifest['id']} was {error} (sha256 {entry['sha256']})."
+                404 if lost else 410, f"{path} of {manifest['id']}: {why}"
             ) from None
-        except FileNotFoundError:
-            raise HTTPException(
-                404,
-                f"{path} of {manifest['id']} is no longer in the artifact store (sha256"
-                f" {entry['sha256']}).",
-            ) from None
-        except ArtifactError as error:
-            raise HTTPException(
-                500, f"{path} of {manifest['id']} cannot be read: {error}"
-            ) from error
         media_type, headers = _kind(path.rsplit("/", 1)[-1])
         return stored(request, content, entry["sha256"], media_type, headers)
 
