@@ -26,6 +26,7 @@ from swingbot_jobs.testbox.file import load_file
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.adopt import find_console
 from swingbot_worker.testbox.adopt.adopt_commands import command
+from swingbot_worker.testbox.adopt.find_console import marks
 from swingbot_worker.testbox.adopt.survey import answer
 from swingbot_worker.testbox.ssh import power_switch
 from tests.contract.labs import ROOT
@@ -330,6 +331,26 @@ def test_a_survey_takes_only_what_has_its_form() -> None:
     assert [device.driver for device in survey.devices] == ["i40e"]
     assert survey.lines == ("ttyS1",)
     assert survey.bmc_address == ""
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "word", "speed"),
+    [
+        ("ro quiet", "115200n8", 115200),
+        ("console=tty0 console=ttyS1,57600n8", "57600n8", 57600),
+        ("console=ttyS1 quiet", "", 9600),
+        ("console=ttyS1,$(reboot)", "", 9600),
+    ],
+)
+def test_a_console_keeps_the_speed_that_the_idle_system_gave_it(
+    cmdline: str, word: str, speed: int
+) -> None:
+    lines = ["/sys/devices/system/cpu/online:0-15", "/proc/meminfo:MemTotal: 98765432 kB"]
+    lines += [f"cmdline={cmdline}", "lines=ttyS0 ttyS1", "surveyed=all"]
+    survey = answer("rack1", "\n".join(lines))
+    assert (survey.options("ttyS1"), survey.speed) == (word, speed)
+    assert ("stty -F /dev/ttyS1" in marks(survey, "0")) == ("ttyS1" not in cmdline)
+    assert "stty -F /dev/ttyS0" in marks(survey, "0")
 
 
 def test_the_verb_is_there_and_speaks_json(adopted: Any, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _sources(made: Adoption, wishes: Wishes, site: Site) -> list[Console]:
     others = [path.read_text() for path in files if path.stem != made.name]
     devices = find_console.devices(find_console.DEVICES, others)
     sol = [made.bmc.console] if made.bmc and not made.power_trouble else []
-    return [*sol, *(Console(device=str(path), baud=find_console.SPEED) for path in devices)]
+    return [*sol, *(Console(device=str(path), baud=made.survey.speed) for path in devices)]
 
 
 def driver_for(name: str, **ssh: str | int) -> SshDriver:

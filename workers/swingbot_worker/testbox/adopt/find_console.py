@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs.testbox.ssh import Console
-from swingbot_worker.testbox.adopt.survey import MachineSurvey
+from swingbot_worker.testbox.adopt.survey import SPEED, MachineSurvey
 from swingbot_worker.testbox.ssh import bmc, enter, power_switch
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
@@ -24,7 +24,6 @@ from swingbot_worker.testbox.ssh.process import beside
 # Serial lines of this controller that go to machines: those of USB adapters and serial servers.
 DEVICES: Final = Path("/dev/serial/by-id")
 MOST_DEVICES: Final = 64
-SPEED: Final = 115200
 # Seconds for sources to open; a session with a BMC takes some.
 OPEN_SECONDS: Final = 5.0
 # Seconds in which a line must arrive.
@@ -123,7 +122,7 @@ def marks(survey: MachineSurvey, token: str) -> str:
 def _writes(survey: MachineSurvey, token: str) -> Iterator[str]:
     for line in survey.lines:
         path = shlex.quote(f"/dev/{line}")
-        speed = "" if survey.speed(line) else f"stty -F {path} {SPEED} 2>/dev/null; "
+        speed = "" if line in survey.consoles else f"stty -F {path} {SPEED} 2>/dev/null; "
         write = f"{speed}printf '\\r\\nswingbot: line {line} {token}\\r\\n' >>{path}"
         yield f"[ -e {path} ] && timeout 5 sh -c {shlex.quote(write)} >/dev/null 2>&1 &"
 

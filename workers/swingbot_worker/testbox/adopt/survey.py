@@ -19,6 +19,10 @@ from swingbot_worker.runner import fact_script
 from swingbot_worker.testbox.ssh import idle_system
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport
 
+# Baud of lines that are no console, and of a console without options (Linux,
+# Documentation/admin-guide/serial-console.rst).
+SPEED: Final = 115200
+DEFAULT_SPEED: Final = 9600
 # Serial lines that are tried.
 LINES: Final = 16
 # /proc/tty/driver/serial has a line for each UART that could be; `unknown` is none. ipmitool on the
@@ -40,6 +44,7 @@ say surveyed all
 """
 _DEVICE: Final = re.compile(r"device ([0-9A-F]{5,6}) ([0-9A-F:]{9}|-) ([A-Za-z0-9_.-]{1,60})")
 _LINE: Final = re.compile(r"tty[A-Za-z]{1,6}[0-9]{1,3}|hvc[0-9]{1,2}")
+_OPTIONS: Final = re.compile(r"[0-9]{2,7}[a-z0-9]{0,4}")
 _ADDRESS: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 # Base classes of PCI devices (include/linux/pci_ids.h)
 STORAGE, NETWORK = 0x01, 0x02
@@ -76,20 +81,34 @@ class MachineSurvey:
         return "" if value is None else printable(str(value))
 
     @property
+    def consoles(self) -> dict[str, str]:
+        """Serial lines that are consoles of the idle system, in order, with their options on its
+        command line: `115200n8`, empty for the kernel's default.
+        """
+        words = [word[8:] for word in self.home["cmdline"].split() if word.startswith("console=")]
+        named = (word.partition(",") for word in words)
+        return {
+            line: options if _OPTIONS.fullmatch(options) else ""
+            for line, _, options in named
+            if _LINE.fullmatch(line)
+        }
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """Serial lines: those that the idle system has, and those that are its console."""
-        words = self.home["cmdline"].split()
-        named = [word[8:].partition(",")[0] for word in words if word.startswith("console=")]
-        every = dict.fromkeys([*named, *self.home["lines"].split()])
+        """Serial lines: those that are its console, and the others that it has."""
+        every = dict.fromkeys([*self.consoles, *self.home["lines"].split()])
         return tuple(line for line in every if _LINE.fullmatch(line))[:LINES]
 
-    def speed(self, line: str) -> str:
-        """Return the options of a console on the command line (`115200n8`); empty without them."""
-        for word in self.home["cmdline"].split():
-            name, _, options = word.removeprefix("console=").partition(",")
-            if word.startswith("console=") and name == line:
-                return options if re.fullmatch(r"[0-9]{2,7}[a-z0-9]{0,4}", options) else ""
-        return ""
+    def options(self, line: str) -> str:
+        """Return the options of a line as a console; those of a line that is none are ours."""
+        return self.consoles.get(line, f"{SPEED}n8")
+
+    @property
+    def speed(self) -> int:
+        """Baud of the console of the idle system, else that at which lines are written to."""
+        options = [*self.consoles.values()][-1:] or [f"{SPEED}n8"]
+        digits = re.match(r"[0-9]+", options[0])
+        return int(digits[0]) if digits else DEFAULT_SPEED
 
     @property
     def bmc_address(self) -> str:

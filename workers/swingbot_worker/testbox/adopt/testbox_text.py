@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot_jobs.testbox.ssh import Console, Power, SshDriver
-from swingbot_worker.testbox.adopt.find_console import DEVICES, SPEED, ConsoleSearch
+from swingbot_worker.testbox.adopt.find_console import DEVICES, ConsoleSearch
 from swingbot_worker.testbox.adopt.kernel_proposal import QUIET, KernelProposal, option_of
 from swingbot_worker.testbox.adopt.survey import MachineSurvey
 
@@ -83,9 +83,15 @@ class Adoption:
     def line(self) -> str:
         """The serial line of the console, else that of the idle system; empty if there is none."""
         found = self.search.found
-        named = [line for line in self.survey.lines if self.survey.speed(line)]
+        named = [*self.survey.consoles]
         idle = named[-1] if named and (found.kernel if found else self.bmc is not None) else ""
         return (found.line if found else "") or idle
+
+    @property
+    def console_word(self) -> str:
+        """What names the line on a command line; empty if there is none."""
+        options = self.survey.options(self.line)
+        return f"console={self.line}{f',{options}' if options else ''}" if self.line else ""
 
     @property
     def console(self) -> Console | None:
@@ -98,8 +104,7 @@ class Adoption:
 def text_of(adoption: Adoption) -> str:
     """Return the testbox file: equal machines and options give equal text."""
     survey = adoption.survey
-    options = survey.speed(adoption.line) or f"{SPEED}n8"
-    named = f"console={adoption.line},{options}" if adoption.line else ""
+    named = adoption.console_word
     lines = [
         f"# Written by `swingbot-worker adopt` from what the idle system of {adoption.name} said.",
         f"name: {_scalar(adoption.name)}",
@@ -252,10 +257,9 @@ def _about_console(adoption: Adoption) -> list[str]:
             " console=<line>,<baud> to cmdline."
         ]
     if not search.found.kernel:
-        options = adoption.survey.speed(adoption.line) or f"{SPEED}n8"
         return [
             f"{adoption.line} reaches the console, but the idle system's messages do not: add"
-            f" console=tty0 console={adoption.line},{options} to its command line (with Ansible,"
+            f" console=tty0 {adoption.console_word} to its command line (with Ansible,"
             f" swingbot_testbox__console: {adoption.line}), and reboot it."
         ]
     return []
