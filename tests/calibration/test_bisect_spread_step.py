@@ -7,9 +7,12 @@ import json
 import pytest
 
 from swingbot.app.bisect_run.result_json import exit_status
+from swingbot.core.bisect.posterior.own_spreads import KernelSpread, own_spreads
 from swingbot.core.bisect.state import Conclude, Conclusion
 from swingbot.core.bisect.tell import journal
 from swingbot.core.bisect.thresholds import Policy
+from tests.calibration.families import DIFFICULT
+from tests.calibration.score import judge
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise
 from tests.worlds import SimulatedBench
 
@@ -48,6 +51,30 @@ def test_a_change_of_spread_less_certain_than_was_asked_for_names_no_commit() ->
     assert (conclusion.kind, conclusion.culprits) == ("inconclusive", ())
     assert conclusion.suspect == 15 and conclusion.settled_by == "more boots"
     assert conclusion.probability is not None and 0.5 < conclusion.probability < 0.9999
+
+
+@pytest.mark.parametrize("seed", [2002, 2012, 2019, 2023])
+def test_kernels_that_have_a_noise_of_their_own_get_no_culprit(seed: int) -> None:
+    """The spread of two neighbours differs for certain, but it does not last."""
+    family = next(
+        f for f in DIFFICULT if f.name.startswith("noise of kernels 0.4 to 2.7 times, no")
+    )
+    verdict = judge(family, seed)
+    assert (verdict.kind, verdict.named) == ("inconclusive", ())
+    assert verdict.suspect is None or verdict.suspect[0] < 0.95
+
+
+def test_boots_of_other_kernels_tell_a_step_from_spreads_of_their_own() -> None:
+    def own(*spreads: float, left: int = 1) -> float:
+        kernels = [KernelSpread(p, 11 * s**2, 11) for p, s in enumerate(spreads)]
+        return own_spreads(kernels, left)
+
+    step = own(0.01, 0.01, 0.03, 0.03, 0.03)
+    assert step < 0.2 < 0.9 < own(0.03, 0.01, 0.03, 0.01, 0.02)
+    assert own(0.01, 0.01, 0.01, 0.03, 0.03, 0.03, left=2) < step, "more kernels are surer"
+    assert own(0.0, 0.0, 0.0, 0.0) <= 0.5, "values that repeat have no spread at all"
+    alone = KernelSpread(0, 0.0, 0)
+    assert own_spreads([alone, KernelSpread(1, 9e-4, 9)], left=0) == pytest.approx(0.5, abs=0.1)
 
 
 def test_equal_noise_is_never_called_a_change_of_spread() -> None:

@@ -202,6 +202,17 @@ ODD_IMAGES_STATED: Final = 0.25
 # boots.
 UNEQUAL_SPREADS: Final = 0.08
 UNEQUAL_LN_SD: Final = 1.1
+# Prior odds that each kernel has a spread of boots of its own, against a step of the spread, and
+# the sds of the logarithms of such spreads. 0: where kernels have 0.4 to 2.7 times the noise, 8 of
+# 25 ranges get a culprit at 99.7 %; larger: a step of the spread needs boots of more kernels.
+OWN_SPREADS: Final = 1.0
+OWN_LN_SDS: Final = (0.25, 0.5, 1.0)
+# sd of the logarithm of the spreads of kernels on one side of a step of the spread. 0: small
+# differences between images refute the step.
+ALIKE_LN_SD: Final = 0.1
+# Degrees of freedom to which other kernels are booted to show that a step of the spread lasts: of
+# each kernel, and of all on one side. Fewer: it stays a suspect more often.
+LASTING_BOOTS: Final = (8, 40)
 # Weight of the noise record in the spread of one end alone. Larger: an end that is noisier than the
 # record is not believed; smaller: few boots of an end decide its spread.
 END_CERTAINTY: Final = 0.75

@@ -15,8 +15,10 @@ from swingbot.core.bisect.decide.conclude import concluded, out_of_boots, share,
 from swingbot.core.bisect.decide.confirmation_boots import missing_boots
 from swingbot.core.bisect.decide.endpoints import ends_over, level_reproduced, more_ends
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
+from swingbot.core.bisect.posterior.own_spreads import kernel_spreads, own_spreads
 from swingbot.core.bisect.state import Action, Conclusion, Culprit, Wait
 from swingbot.core.bisect.thresholds import (
+    LASTING_BOOTS,
     SPREAD_CHANGED_P,
     SPREAD_PAIRS,
     SPREAD_STEP_ALPHAS,
@@ -103,8 +105,16 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     if alpha is not None:
         place, wanted = where(case, left, right), case.policy.confidence
         likely = _stated(case, left, right, alpha)
-        if place < wanted or (likely < wanted and place < likely / place):
+        differ, lasts = _differ(case, alpha), _lasts(case, left)
+        if place < wanted or (likely < wanted and place < min(differ, lasts)):
             return None
+        if likely < wanted and lasts <= differ:
+            more = _boot_of_another(case, left, right)
+            if more is not None:
+                return more
+            if lasts < 0.5:
+                return concluded(case, _of_kernels(1.0 - lasts))
+            last = True
         if likely >= wanted or last:
             row = compare(
                 runs[0], runs[1], Rule(min_effect_pct=case.state.min_effect_pct, unimodal=True)
@@ -124,14 +134,50 @@ def where(case: Assessment, left: int, right: int) -> float:
 
 
 def _stated(case: Assessment, left: int, right: int, alpha: float) -> float:
-    """P(the step is there), given that fresh boots show one at `alpha`.
+    """P(the step is there), given that fresh boots show one at `alpha`."""
+    return where(case, left, right) * _differ(case, alpha) * _lasts(case, left)
+
+
+def _differ(case: Assessment, alpha: float) -> float:
+    """P(the spreads of the suspect and its parent differ), given that fresh boots show it.
 
     Wild boots explain a larger spread as well, and the posterior allows for them. Fresh boots of
     two neighbours that differ bound the error of all the comparisons, and no creep of the level
     makes them differ.
     """
-    real = max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * alpha)
-    return where(case, left, right) * real
+    return max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * alpha)
+
+
+def _lasts(case: Assessment, left: int) -> float:
+    """P(the spread changes for good behind this position): not each kernel has its own."""
+    return 1.0 - own_spreads(kernel_spreads(case.ev), left)
+
+
+def _boot_of_another(case: Assessment, left: int, right: int) -> Action | None:
+    """Request a boot of a kernel beyond the suspect and its parent, which shows whether the change
+    lasts; None if such kernels were booted often enough.
+
+    The side that is known less comes first, and of that the kernel which was booted most, up to
+    some boots; then the nearest that was not.
+    """
+    ev, (of_one, of_side) = case.ev, LASTING_BOOTS
+    if any(p.phase == "search" for p in ev.pending):
+        return Wait(why="a boot of the search is in flight")
+    if case.used >= case.policy.max_boots:
+        return None
+    freedom = {kernel.position: kernel.freedom for kernel in kernel_spreads(ev)}
+    sides = (range(left - 1, -1, -1), range(right + 1, ev.last + 1))  # the nearest first
+    wanted: list[tuple[int, int]] = []
+    for side in sides:
+        there = [p for p in side if ev.measurable[p] and freedom.get(p, 0) < of_one]
+        spent = sum(min(freedom.get(p, 0), of_one) for p in side)
+        if there and spent < of_side:
+            wanted.append((spent, max(there, key=lambda p: (freedom.get(p, -1), -there.index(p)))))
+    if not wanted:
+        return None
+    position = min(wanted)[1]
+    boot = WantedBoot(ev.points[position], first_k(ev, (position,)), "search")
+    return ask(case, [boot], "boots of other kernels show whether the change of the spread lasts")
 
 
 def members_of(case: Assessment, left: int, right: int) -> tuple[int, ...]:
@@ -178,6 +224,16 @@ def _found(
         interval_pct=interval,
         spread_ratio=ratio,
         settled_by=None if named else "more boots",
+    )
+
+
+def _of_kernels(likely: float) -> Conclusion:
+    return Conclusion(
+        kind="inconclusive",
+        reason=(
+            "the level does not change, and the spread between boots differs from kernel to kernel"
+            f" (P = {likely:.3f}): no commit changes it for good"
+        ),
     )
 
 
