@@ -117,6 +117,30 @@ def test_a_recipe_without_effect_is_said_and_the_search_goes_on_as_without(
     }
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_cmd_whose_image_stays_the_same_has_no_layouts(tmp_path: Path, again: bool) -> None:
+    """make does not compile again because a flag is another one."""
+    program = Program(tmp_path, [*((i % 2, 1000) for i in range(7)), (1, 950)])
+    flags = "gcc -falign-functions=$((16 << SWINGBOT_LAYOUT % 4))"
+    cmd = CMD.replace("make -s", f'make -s {"-B" if again else ""} CC="{flags}"')
+    cmd = cmd.replace("? 104", "? 100")
+    facts, told = program.bisect("--layouts", "cmd", "--image", "bench", cmd=cmd)
+    why = "the image of layout 1 is that of layout 0"
+    assert (why in told) == (why in facts["reason"]) == (not again)
+    if again:
+        assert facts["culprit"]["commit"] == program.ids[-1] and facts["layout_checked"]
+    else:
+        assert facts["suspect"]["commit"] == program.ids[-1] and not facts["culprits"]
+
+
+def test_an_image_that_cmd_does_not_build_is_refused(tmp_path: Path) -> None:
+    program = Program(tmp_path, [(0, 1000), (0, 900)])
+    words = [f"{program.ids[0]}..main", "--repo", str(tmp_path), "--image", "nothing"]
+    done = CliRunner().invoke(run, [*words, "--checkout", "--", "echo", "1"])
+    assert done.exit_code == 1
+    assert "--image nothing is not there after CMD" in done.stderr
+
+
 def test_a_recipe_needs_a_work_tree_of_our_own(tmp_path: Path) -> None:
     program = Program(tmp_path, [(0, 1000), (0, 900)])
     words = [f"{program.ids[0]}..main", "--repo", str(tmp_path), "--layouts", "kernel"]

@@ -241,11 +241,25 @@ class Bisector:
                 f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print"
                 " one number per run to stdout, each on its own line"
             )
+        if booted.image and not (booted.control or booted.unvaried):
+            booted = replace(booted, unvaried=self._same_image(booted))
         if booted.unvaried and self.layouts:
             why = f"layouts cannot be varied, so the search goes on without: {booted.unvaried}"
             self.listen(ProgressEvent("note", part, why=why), self)
         self.journal.boot(booted)
         self.listen(ProgressEvent("ended", part, booted=booted, warning=warning), self)
+
+    def _same_image(self, booted: BootResult) -> str | None:
+        """Why the file that CMD built is not in another layout of the commit; None if it is."""
+        others = [
+            b.built_in
+            for b in self.journal.booted
+            if (b.control or b.sha, b.image) == (booted.sha, booted.image)
+            and b.built_in != booted.built_in
+        ]
+        if not others:
+            return None
+        return f"the image of layout {booted.built_in} is that of layout {others[0]}"
 
     def _limit(self, part: LinearRange) -> float | None:
         """Timeout of a boot in seconds; None until both ends have been measured."""

@@ -6,6 +6,7 @@ Up to `jobs` boots run at once, each in its own work tree if commits are checked
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import queue
 import re
@@ -48,6 +49,7 @@ class BenchmarkCommand:
     pattern: re.Pattern[str] | None
     jobs: int
     links: VariedLinks | None = None  # that vary the layout; None: CMD does it, or nobody
+    image: Path | None = None  # that CMD builds and measures
 
 
 class CommandPool:
@@ -194,8 +196,18 @@ class CommandPool:
             unvaried=links.without_effect(tree, asked.built_in)
             if links and result.values
             else None,
+            image=self._image(tree) if result.values else "",
         )
         return booted, result.warning
+
+    def _image(self, tree: Path) -> str:
+        """SHA-256 of the file that CMD builds; "" without one."""
+        if self.command.image is None:
+            return ""
+        path = (tree if self.command.checkout else Path()) / self.command.image
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        raise RunError(f"--image {self.command.image} is not there after CMD; give what CMD builds")
 
     def _no_start(self, error: OSError, asked: BootRequest) -> str:
         name = self.command.argv[0]

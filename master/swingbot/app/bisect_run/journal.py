@@ -63,6 +63,12 @@ class BootResult:
     layout: Sparse[int] = 0
     control: Sparse[str] = ""
     unvaried: Sparse[str | None] = None  # why what was booted is not in another layout
+    image: Sparse[str] = ""  # SHA-256 of --image after the boot
+
+    @property
+    def built_in(self) -> int:
+        """The code layout in which it was asked to be built."""
+        return 0 if self.control else self.layout
 
 
 @dataclass(kw_only=True)

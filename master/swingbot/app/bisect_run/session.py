@@ -57,6 +57,7 @@ class Invocation:
     first_parent: bool
     paths: tuple[str, ...]
     layouts: str | None  # a recipe
+    image: Path | None
     state: Path | None
     restart: bool
     quiet: bool
@@ -141,6 +142,7 @@ def _bisect(it: Invocation) -> int:
                 pattern=pattern,
                 jobs=it.jobs,
                 links=_links(it, place),
+                image=it.image,
             ),
             _zero(journal),
         )

@@ -90,6 +90,12 @@ from swingbot.app.commands.context import as_json
     " (--checkout), or as CMD builds them by SWINGBOT_LAYOUT (0, 1, ...).",
 )
 @click.option(
+    "--image",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File that CMD builds and measures: a layout counts only where it is another file.",
+)
+@click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
