@@ -75,16 +75,36 @@ class Named:
     name: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stated:
+    """A check, and as far as JSON Schema can state it the keywords of that."""
+
+    check: Check
+    keywords: tuple[tuple[str, Any], ...]
+
+    def __call__(self, value: Any) -> str | None:
+        return self.check(value)
+
+
 def at_least(least: float) -> Check:
-    return lambda value: None if value >= least else f"{value!r} is not at least {least:g}"
+    return Stated(
+        lambda value: None if value >= least else f"{value!r} is not at least {least:g}",
+        (("minimum", least),),
+    )
 
 
 def at_most(most: float) -> Check:
-    return lambda value: None if value <= most else f"{value!r} is not at most {most:g}"
+    return Stated(
+        lambda value: None if value <= most else f"{value!r} is not at most {most:g}",
+        (("maximum", most),),
+    )
 
 
 def one_of(*words: str) -> Check:
-    return lambda text: None if text in words else f"{text!r} is not one of {', '.join(words)}"
+    return Stated(
+        lambda text: None if text in words else f"{text!r} is not one of {', '.join(words)}",
+        (("enum", words),),
+    )
 
 
 def matches(pattern: re.Pattern[str], what: str) -> Check:
@@ -188,6 +208,48 @@ def _typed(kind: Any, value: Any, ignore: bool) -> Any:
     if origin is not None and issubclass(origin, Sequence):
         return _list(origin, inner, value, ignore)
     return _scalar(kind, value)
+
+
+_TYPES: Final = {str: "string", int: "integer", bool: "boolean", float: "number", Path: "string"}
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the documents that `typed` reads as `kind`.
+
+    It lacks the checks that are functions alone, and what `__post_init__` refuses.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        stated = (check for check in inner[1:] if isinstance(check, Stated))
+        keywords = {
+            name: list(value) if isinstance(value, tuple) else value
+            for check in stated
+            for name, value in check.keywords
+        }
+        return json_schema(inner[0]) | keywords
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [json_schema(one) for one in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if dataclasses.is_dataclass(kind):
+        shape: Any = kind
+        fields = [field for field in _fields(shape) if _Mark.HIDDEN not in field.marks]
+        return {
+            "type": "object",
+            "description": (kind.__doc__ or "").strip(),
+            "properties": {field.key: json_schema(field.kind) for field in fields},
+            "required": [field.key for field in fields if field.required],
+            "additionalProperties": False,
+        }
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": json_schema(inner[1])}
+    if origin is not None and issubclass(origin, Sequence):
+        if origin is tuple and inner[-1] is not Ellipsis:
+            return {"type": "array", "prefixItems": list(map(json_schema, inner)), "items": False}
+        return {"type": "array", "items": json_schema(inner[0])}
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return {"enum": [member.value for member in kind]}
+    return {"type": "null"} if kind is type(None) else {"type": _TYPES[kind]}
 
 
 class _Plain(str):

@@ -3,21 +3,27 @@ a bit of everything."""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.web import service
+from swingbot.web.api.operations import OPERATIONS
+from swingbot.web.pages.kinds import PLURALS
 from swingbot_db.engine import make_engine
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
@@ -31,6 +37,16 @@ Documents = dict[str, list[Any]]
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the web service: to which request, and its document."""
+
+    method: str
+    path: str
+    status: int
+    document: Any
+
+
 @dataclass
 class Scripts:
     """Asks as scripts do, and keeps each document under its name in the page."""
@@ -38,6 +54,7 @@ class Scripts:
     environment: dict[str, str]
     client: TestClient
     documents: Documents = field(default_factory=dict)
+    answers: list[Answer] = field(default_factory=list)
 
     def run(self, shape: str, *words: str) -> Any:
         said = CliRunner().invoke(main, [*words, "--json"], env=self.environment)
@@ -45,9 +62,17 @@ class Scripts:
         return self.keep(shape, json.loads(said.stdout))
 
     def get(self, shape: str, path: str, **headers: str) -> Any:
-        answer = self.client.get(path, headers=headers)
-        assert answer.status_code == 200, (path, answer.text)
-        return self.keep(shape, answer.json())
+        return self.keep(shape, self.ask("GET", path, 200, headers=headers))
+
+    def post(self, shape: str, path: str, token: str, status: int = 200, **body: Any) -> Any:
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        return self.keep(shape, self.ask("POST", path, status, headers=headers, json=body))
+
+    def ask(self, method: str, path: str, status: int, **more: Any) -> Any:
+        answer = self.client.request(method, path, **more)
+        assert answer.status_code == status, (path, answer.text)
+        self.answers.append(Answer(method, urlsplit(path).path, answer.status_code, answer.json()))
+        return answer.json()
 
     def keep(self, shape: str, document: Any) -> Any:
         self.documents.setdefault(shape, []).append(document)
@@ -55,9 +80,9 @@ class Scripts:
 
 
 @pytest.fixture(scope="module")
-def documents(
+def scripts(
     pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Documents]:
+) -> Iterator[Scripts]:
     place = tmp_path_factory.mktemp("scripts")
     with fresh(pg, template) as url:
         environment = brain_environment(place / "state", url)
@@ -82,9 +107,18 @@ def documents(
             )
             brain.poll()
             brain.run()
+            with engine.begin() as conn:
+                announced = "INSERT INTO worker_compiler VALUES ('worker', 'gcc', 'gcc 12', NULL)"
+                conn.execute(sa.text(announced))
             ask(scripts, [base, *made], brain.run)
-            yield scripts.documents
+            ask_over_http(scripts, [base, *made])
+            yield scripts
         engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def documents(scripts: Scripts) -> Documents:
+    return scripts.documents
 
 
 def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
@@ -142,6 +176,8 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     row = results["rows"][0]
     place = "/".join(quote(row[key], safe="") for key in ("testbox", "unit_job", "metric"))
     lab.get("metric over commits", f"/metric/fake/{place}.json")
+    known = "&".join(f"{key}={quote(row[key])}" for key in ("testbox", "unit_job", "metric"))
+    lab.get("metric over commits", f"/metric.json?{known}")
     lab.get("moderation", "/moderation.json")
     lab.get("outbox", "/outbox.json")
     lab.get("health", "/healthz")
@@ -169,6 +205,38 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("lint", "jobs", "lint", jobs)
 
 
+def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
+    """Every address that has no command here, and what is refused."""
+    (token,) = (made["token"] for made in lab.documents["new token"])
+    lab.get("whose token", "/login.json")
+    lab.get("whose token", "/login.json", Authorization=f"Bearer {token}")
+    lab.get("manifest of raw results", "/raw/x1/manifest.json")
+    lab.ask("GET", "/raw/x1/order.json", 200)
+    experiment = lab.documents["experiment asked for"][0]["id"]
+    for address in ("comparison/c1", f"experiment/{experiment}", "report/r1"):
+        lab.get("contents of a kit", f"/{address}/reproduce.json")
+    post = partial(lab.post, token=token)
+    kernels: dict[str, Any] = {"tree": "fake", "base": "base", "head": "tip", "boots": 9}
+    for door in ("compare", "experiment"):
+        post("answer to a request", f"/{door}", **kernels, dry_run=True)
+        id = post("answer to a request", f"/{door}", status=201, **kernels)["id"]
+        table = f"/{'comparison' if door == 'compare' else door}/{id}"
+        post("answer to an extension", f"{table}/extend", boots=2, dry_run=True)
+        post("cancelled", f"{table}/cancel")
+    post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
+    for method, path, status in (
+        ("GET", "/comparison/c999.json", 404),
+        ("GET", "/comparison/b1.json", 400),
+        ("GET", "/orders.json?none=1", 400),
+        ("GET", "/tokens.json", 401),
+        ("POST", "/compare", 403),
+    ):
+        lab.ask(method, path, status, headers={"Accept": "application/json"})
+    post("", "/commits/known", status=400, commits=["x"])
+    post("", f"/comparison/{lab.documents['comparison asked for'][0]['id']}/cancel", status=403)
+    del lab.documents[""]
+
+
 # Names of documents that are not those of a shape, or lists of one.
 SHAPE_OF = {
     "comparison asked for": "table",
@@ -187,6 +255,8 @@ SHAPE_OF = {
     "list of testboxes": "line of a testbox",
     "list of trees": "line of a tree",
     "list of metrics": "line of a metric",
+    "list of compilers": "line of a compiler",
+    "compilers": "line of a compiler",
     "classes of reports": "record of a class",
     "tokens": "token",
     "facts": "listed fact",
@@ -221,6 +291,61 @@ def test_every_document_has_the_keys_and_types_that_the_page_gives(
             problems |= set(page.shape(gate, "gate", name))
     assert sorted(problems) == []
     assert page.used == page.shapes.keys(), "no document has these"
+
+
+def test_every_answer_fits_the_description_of_the_api(scripts: Scripts) -> None:
+    api = scripts.client.get("/api/v1/openapi.json").json()
+    strict = closed(api)
+    answered = set()
+    for one in scripts.answers:
+        (path,) = (path for path in api["paths"] if fits(path, one.path, api["paths"]))
+        operation = api["paths"][path][one.method.lower()]
+        response = operation["responses"][str(one.status)]
+        if "$ref" in response:
+            response = strict["components"]["responses"][str(one.status)]
+        schema = response["content"]["application/json"]["schema"]
+        validator = Draft202012Validator(strict | {"$ref": "#/x"} | {"x": schema})
+        problems = [
+            f"{error.json_path}: {error.message:.200}"
+            for error in validator.iter_errors(one.document)
+        ]
+        assert problems == [], (one.method, one.path)
+        if one.status < 400:
+            answered.add((one.method.lower(), path))
+    assert answered == {(method, path) for path, item in api["paths"].items() for method in item}
+
+
+def fits(path: str, address: str, all_paths: Collection[str]) -> bool:
+    """Whether an address is one of a path; the path without parameters comes first."""
+    if address in all_paths:
+        return path == address
+    pattern = "".join(
+        "[^/]+" if part.startswith("{") else re.escape(part)
+        for part in re.split(r"(\{\w+\})", path)
+    )
+    return re.fullmatch(pattern, address) is not None
+
+
+def closed(api: dict[str, Any]) -> dict[str, Any]:
+    """The description as if no document could have other keys than those of today."""
+    strict = copy.deepcopy(api)
+    for schema in strict["components"]["schemas"].values():
+        schema["unevaluatedProperties"] = False
+    for schema in list(strict["components"]["schemas"].values()):
+        for base in schema.get("allOf", ()):
+            if "$ref" in base:
+                name = base["$ref"].rpartition("/")[2]
+                strict["components"]["schemas"][name].pop("unevaluatedProperties", None)
+    return strict
+
+
+def test_each_filter_of_a_list_is_described(scripts: Scripts) -> None:
+    for one in OPERATIONS:
+        if one.path.removeprefix("/").removesuffix(".json") in PLURALS:
+            refused = scripts.client.get(f"{one.path}?none=1").json()["error"]
+            filters = {*refused.partition("filters are ")[2].split(", ")}
+            beside = {"testbox"} if one.answers == ["LineOfATable"] else set[str]()
+            assert filters | beside == one.query.keys() - {"limit", "after"}, one.path
 
 
 def test_a_changed_document_is_noticed(documents: Documents, page: Page) -> None:

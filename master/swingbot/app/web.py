@@ -44,6 +44,7 @@ from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
 from swingbot.web.access.request_limits import RequestLimits, Traffic, budget_of, rate_of
 from swingbot.web.access.session import Sessions
+from swingbot.web.api import openapi
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
 from swingbot.web.http.fair_threads import PAGE_THREADS, FairThreads, share
@@ -147,7 +148,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
     kernels = kernel_records(settings)
+    web = settings.web
+    reading = ReadSettings(read=web.read, raw=web.raw, metrics=web.metrics)
+    limit = functools.partial(_limit, patch_bytes)
     extra = [
+        *openapi.routes(settings.web_url, limit, reading.of),
         *exchange.routes(store, attempts, key, UPLOADS),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
@@ -201,12 +206,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None
 
-    web = settings.web
     gate = ReadAccess(
         app,
         renderer,
         sessions,
-        ReadSettings(read=web.read, raw=web.raw, metrics=web.metrics),
+        reading,
         of_worker,
     )
     spool = settings.state / "spool"
@@ -215,7 +219,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         SpooledBodies(gate, spool),
         renderer,
         fair(PAGE_THREADS),
-        functools.partial(_limit, patch_bytes),
+        limit,
         of_worker,
         traffic=traffic,
     )

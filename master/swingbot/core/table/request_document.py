@@ -1,6 +1,6 @@
 """What a request of a table says beyond the fields of a form, in JSON.
 
-`swingbot compare` sends it from another machine, scripts may; docs/remote.md describes it.
+`swingbot compare` sends it from another machine, scripts may; `/api/v1/openapi.json` describes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
-from swingbot_jobs.codec import Sparse, at_least, one_of
+from swingbot_jobs.codec import Sparse, Stated, at_least, one_of
 
 _COMMIT: Final = re.compile("[0-9a-f]{40}")
 AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
@@ -66,11 +66,20 @@ def _are_asked(commits: Collection[str]) -> str | None:
     return None
 
 
+_FEW: Final = Stated(_few, (("maxItems", TABLE_ROWS),))
+_BASE64: Final = Stated(_is_base64, (("contentEncoding", "base64"),))
+_NAME: Final = Stated(_is_name, (("maxLength", ROW_NAME_CHARACTERS),))
+_COMMITS: Final = Stated(
+    _are_asked,
+    (("maxItems", ASKED_COMMITS), ("items", {"type": "string", "pattern": "^[0-9a-f]{40}$"})),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedCommits:
     """A question which of these commits the service has: for `tree`, in its branch."""
 
-    commits: Annotated[tuple[str, ...], _are_asked]
+    commits: Annotated[tuple[str, ...], _COMMITS]
     tree: Sparse[str | None] = None
 
 
@@ -87,7 +96,7 @@ class SentFile:
     """A file of patches: mails or a bare diff."""
 
     name: str
-    data: Annotated[str, _is_base64]
+    data: Annotated[str, _BASE64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +122,7 @@ class SentRow:
     Without `ref` the patches are for the base.
     """
 
-    name: Annotated[Sparse[str], _is_name] = ""
+    name: Annotated[Sparse[str], _NAME] = ""
     ref: Sparse[str | None] = None
     patches: Sparse[tuple[SentSource, ...]] = ()
     each: Sparse[bool] = False
@@ -135,13 +144,13 @@ class SentTable:
     those that the service lacks.
     """
 
-    rows: Annotated[Sparse[tuple[SentRow, ...]], _few] = ()
-    paths: Annotated[Sparse[tuple[str, ...]], _few] = ()
+    rows: Annotated[Sparse[tuple[SentRow, ...]], _FEW] = ()
+    paths: Annotated[Sparse[tuple[str, ...]], _FEW] = ()
     axes: Sparse[tuple[SentAxis, ...]] = ()
-    exclude: Annotated[Sparse[tuple[Mapping[str, str], ...]], _few] = ()
+    exclude: Annotated[Sparse[tuple[Mapping[str, str], ...]], _FEW] = ()
     set: Sparse[Mapping[str, str]] = field(default_factory=dict)
     commits: Annotated[Sparse[Mapping[str, str]], _are_commits] = field(default_factory=dict)
-    bundle: Annotated[Sparse[str], _is_base64] = ""
+    bundle: Annotated[Sparse[str], _BASE64] = ""
 
     def __post_init__(self) -> None:
         for name, times in Counter(axis.name for axis in self.axes).items():

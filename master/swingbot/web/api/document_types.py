@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from swingbot.core.model import (
+    answer_documents,
     common_keys,
     documents,
     list_documents,
@@ -30,6 +31,7 @@ MODULES: Final[Sequence[ModuleType]] = (
     plan_documents,
     result_documents,
     upkeep_documents,
+    answer_documents,
 )
 
 

@@ -18,10 +18,31 @@ from swingbot.web import limits
 from swingbot.web.http import json_body
 from swingbot_jobs import codec
 
-LISTS: Final = ("head", "job", "testbox", "against", "with")  # may be repeated
-NUMBERS: Final = ("boots", "looks", "min_effect")  # in JSON; min_effect may have a fraction
-TEXTS: Final = ("tree", "range", "base", *LISTS, *NUMBERS)
-FILES: Final = ("patch", "series")
+_LISTS: Final = {
+    "head": "commits, a row for each",
+    "job": "names of shipped job files; none: those of the tree",
+    "testbox": "names; none: those of the tree",
+    "against": "references: above, first, base, pair, or names of rows",
+    "with": "columns beside the numbers",
+}
+_NUMBERS: Final = {
+    "boots": "boots of each row",
+    "looks": "how often the table is judged",
+    "min_effect": "smallest change of interest in percent",
+}
+_FILES: Final = {
+    "patch": "a diff or mailbox, applied as a whole",
+    "series": "a mailbox, a row for each patch",
+}
+_TEXTS: Final = {
+    "tree": "name of the tree",
+    "range": "BASE..HEAD, a row for each commit",
+    "base": "commit of the first row",
+}
+LISTS: Final = tuple(_LISTS)  # may be repeated
+NUMBERS: Final = tuple(_NUMBERS)  # in JSON; min_effect may have a fraction
+TEXTS: Final = (*_TEXTS, *LISTS, *NUMBERS)
+FILES: Final = tuple(_FILES)
 _TABLE: Final = tuple(one.name for one in fields(SentTable))  # in JSON alone
 _KEYS: Final = frozenset((*TEXTS, *FILES, *_TABLE, "dry_run"))
 
@@ -151,6 +172,26 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
     encoded = {name: (text or "").encode("utf-8", "replace") for name, text in files.items()}
     fitting = _fitting(encoded, most_bytes, table.patch_bytes)
     return Submitted(values=values | given, files=fitting, table=table), dry_run
+
+
+def request_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what `read_json` reads."""
+
+    def field(meaning: str, **kind: Any) -> dict[str, Any]:
+        return {"description": meaning, **kind}
+
+    texts = {name: field(_TEXTS[name], type="string") for name in _TEXTS}
+    kinds = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+    lists = {name: field(_LISTS[name], anyOf=kinds) for name in LISTS}
+    numbers = {
+        name: field(_NUMBERS[name], type=["number" if name == "min_effect" else "integer", "null"])
+        for name in NUMBERS
+    }
+    files = {name: field(_FILES[name], type=["string", "null"]) for name in FILES}
+    more = {"dry_run": field("plan and cost only", type="boolean")}
+    table = codec.json_schema(SentTable)
+    fields = {**texts, **lists, **numbers, **files, **more, **table["properties"]}
+    return table | {"properties": fields, "required": ["tree"]}
 
 
 def _joined(value: Any) -> Any:

@@ -1,0 +1,66 @@
+"""What the web service answers to programs beside pages. `documents.py` has the rules."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+from swingbot.core.model.plan_documents import PlanOfAnExtension, PlanOfATable
+
+
+class WhoseToken(TypedDict):
+    who: str | None  # person; null: anonymous
+    role: str | None  # `reader`, `submitter`, `moderator` or `operator`
+
+
+class AnswerToARequest(TypedDict):
+    id: str | None  # of the table; null: a dry run
+    new: NotRequired[bool]  # false: the table existed; not of a dry run
+    refused: NotRequired[str | None]  # of a dry run: why it would not be queued
+    plan: PlanOfATable  # what it is, and its cost
+    lines: list[str]  # the plan as text
+    patches: list[str]  # subjects
+    left_out: list[dict[str, Any]]  # mails that are not patches: `subject`, `reason`
+    # of the person: `open_requests`, and in 24 hours `daily_requests` and `testbox_seconds`
+    used: dict[str, Any]
+    quota: dict[str, Any] | None  # `open_requests`, `testbox_seconds`; null: none
+
+
+class AnswerToAnExtension(TypedDict):
+    id: str
+    refused: NotRequired[str | None]  # of a dry run: why it would not be queued
+    plan: PlanOfAnExtension  # what it adds, and its cost
+    lines: list[str]  # the plan as text
+
+
+class Cancelled(TypedDict):
+    id: str
+    was: str  # its status before; one that had ended keeps it
+
+
+class KnownCommits(TypedDict):
+    known: list[str]  # of the commits that were asked for
+
+
+class ManifestOfRawResults(TypedDict):
+    id: str
+    kind: str  # kind of the id
+    files: list[dict[str, Any]]  # `path`, `sha256`, `size`
+    boots: list[dict[str, Any]]  # with `roles` and `runs` ([raw-results](raw-results.md))
+
+
+class ContentsOfAKit(TypedDict):
+    report: NotRequired[str]  # id of the report
+    comparison: NotRequired[str]  # or of the comparison
+    experiment: NotRequired[str]  # or of the experiment
+    directory: str  # into which it unpacks
+    boots: list[str]  # ids
+    files: list[dict[str, Any]]  # `path`, `sha256`, `size`
+    missing: list[str]  # what is no longer available
+
+
+class LineOfACompiler(TypedDict):
+    worker: str  # build worker
+    name: str
+    version: str  # first line of `--version`
+    problem: str | None  # why it builds no kernels
+    announced_at: str  # time

@@ -1,0 +1,214 @@
+"""The operations of the API: every address that answers JSON to programs.
+
+`tests/db/test_openapi.py` compares them with the routes of the web application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from swingbot.core.access.roles import Role
+from swingbot.core.model import ids
+from swingbot.core.table.request_document import AskedCommits, AskedExtension
+from swingbot.web.pages.form_body import request_schema
+from swingbot_jobs import codec
+
+Schema = dict[str, Any]
+JSON: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """`answers` are the types of its document, alternatives; `listed`: it is a list of these.
+
+    `role` is that of who changes something; None: reading. `statuses` have the document, and
+    `query` has the meaning of each parameter.
+    """
+
+    method: str = "GET"
+    path: str
+    about: str
+    answers: Sequence[str]
+    listed: bool = False
+    role: Role | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Callable[[], Schema] | None = None
+    statuses: Sequence[int] = (200,)
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
+def _list(plural: str, line: str, *filters: str) -> Operation:
+    return Operation(
+        path=f"/{plural}{JSON}",
+        about=f"List {plural}; the header Link has the address of the next rows.",
+        answers=[line],
+        listed=True,
+        query=dict.fromkeys(filters, "filter; several values with commas")
+        | {"limit": "rows at most, 1 to 500 (100)", "after": "cursor, from Link"},
+    )
+
+
+def _show(kind: str, answer: str, about: str = "", **query: str) -> Operation:
+    parameter = "{name}" if kind in ("tree", "testbox") else "{id}"
+    key = "{build_key}" if kind == "kernel" else parameter
+    return Operation(
+        path=f"/{kind}/{key}{JSON}",
+        about=about or f"Show {_a(kind)}.",
+        answers=[answer],
+        query=query,
+    )
+
+
+def _change(kind: str, verb: str, answer: str, body: Callable[[], Schema] | None) -> Operation:
+    return Operation(
+        method="POST",
+        path=f"/{kind}/{{id}}/{verb}",
+        about=f"{verb.capitalize()} {_a(kind)} that you asked for.",
+        answers=[answer],
+        role=Role.SUBMITTER,
+        body=body,
+    )
+
+
+def _request(path: str, what: str) -> Operation:
+    return Operation(
+        method="POST",
+        path=path,
+        about=f"Request {what}; with dry_run: its plan and cost only.",
+        answers=["AnswerToARequest"],
+        role=Role.SUBMITTER,
+        body=request_schema,
+        statuses=(200, 201),
+    )
+
+
+_NEXT: Final = "cursor, from `next` of the document"
+_RESULTS: Final = {
+    "tree": "name of the tree",
+    "kernel": "commit, tag or variant; two to six, repeated",
+    "testbox": "name; may be repeated",
+    "test": "part of a unit job's name",
+    "metric": "part of a metric's name; shows counters too",
+    "verdict": "may be repeated",
+    "sort": "order of the rows",
+}
+_CONFIGURATION: Final = {"kconfig": "name of the configuration", "compiler": "its name"}
+OPERATIONS: Final[Sequence[Operation]] = (
+    Operation(path="/status.json", about="What runs, waits and is wrong.", answers=["Status"]),
+    Operation(
+        path="/healthz",
+        about="Whether the parts of the service work.",
+        answers=["Health"],
+        statuses=(200, 503),
+    ),
+    Operation(path="/login.json", about="Whose token this is.", answers=["WhoseToken"]),
+    Operation(
+        path="/tokens.json",
+        about="Your tokens; for an operator everybody's.",
+        answers=["Token"],
+        listed=True,
+        role=Role.READER,
+        query={"over": "1: also those that expired or were revoked"},
+    ),
+    _list("comparisons", "LineOfATable", "tree", "status", "kind", "testbox"),
+    _list("experiments", "LineOfATable", "tree", "status", "kind", "testbox"),
+    _list("bisections", "LineOfABisection", "tree", "status", "testbox", "metric", "origin"),
+    _list("incidents", "LineOfAnIncident", "tree", "status"),
+    _list("reports", "LineOfAReport", "state", "kind", "incident"),
+    _list("orders", "LineOfAnOrder", "kind", "state", "testbox", "tree", "series"),
+    _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group"),
+    _list("compilers", "LineOfACompiler", "worker", "name"),
+    _list("trees", "LineOfATree", "name", "state"),
+    _list("metrics", "LineOfAMetric", "testbox", "unit_job", "metric"),
+    _show("comparison", "Table", after=_NEXT),
+    _show("experiment", "Table", after=_NEXT),
+    _show("bisection", "Bisection"),
+    _show("incident", "Incident"),
+    _show("report", "Report"),
+    _show("order", "Order"),
+    _show("boot", "Boot", after=_NEXT),
+    _show("variant", "Variant"),
+    _show("kernel", "KernelBuild", "Show the build of a kernel."),
+    _show("tree", "Tree"),
+    _show("testbox", "Testbox"),
+    Operation(
+        path="/search.json",
+        about="Find what matches every word.",
+        answers=["Search"],
+        query={"q": "words"},
+    ),
+    Operation(
+        path="/results.json",
+        about="Compare kernels by boots that exist; with fewer than two: what can be compared.",
+        answers=["Results", "ChoiceOfKernels"],
+        query=_RESULTS,
+    ),
+    Operation(
+        path="/metric/{tree}/{testbox}/{unit_job}/{metric}.json",
+        about="A metric over all measured commits.",
+        answers=["MetricOverCommits"],
+        query=_CONFIGURATION,
+    ),
+    Operation(
+        path="/metric.json",
+        about="The same, found by what is known of the metric, if it is the only one.",
+        answers=["MetricOverCommits"],
+        query={
+            "metric": "full name of the metric",
+            "tree": "name of the tree",
+            "testbox": "name of the testbox",
+            "unit_job": "name of the unit job",
+            **_CONFIGURATION,
+        },
+    ),
+    Operation(path="/moderation.json", about="Reports that wait.", answers=["Moderation"]),
+    Operation(path="/outbox.json", about="Mails to be sent, and sent.", answers=["Outbox"]),
+    Operation(
+        path="/raw/{id}/manifest.json",
+        about="Files and runs behind an object; each file is at /raw/{id}/PATH.",
+        answers=["ManifestOfRawResults"],
+    ),
+    Operation(
+        path="/raw/{id}/order.json",
+        about="The order behind a boot: jobs/schema/order-1.schema.json.",
+        answers=[],
+    ),
+    *(
+        Operation(
+            path=f"/{kind}/{{id}}/reproduce.json",
+            about=f"The files of the kit of {_a(kind)}.",
+            answers=["ContentsOfAKit"],
+            query={"testbox": "one of its testboxes", "kernels": "0: without kernel images"},
+        )
+        for kind in ("report", *ids.TABLES)
+    ),
+    _request("/compare", "a comparison"),
+    _request("/experiment", "an experiment"),
+    *(
+        one
+        for kind in ids.TABLES
+        for one in (
+            _change(kind, "cancel", "Cancelled", None),
+            _change(
+                kind,
+                "extend",
+                "AnswerToAnExtension",
+                partial(codec.json_schema, AskedExtension),
+            ),
+        )
+    ),
+    Operation(
+        method="POST",
+        path="/commits/known",
+        about="Which commits the service has, in a tree or sent by you.",
+        answers=["KnownCommits"],
+        role=Role.SUBMITTER,
+        body=partial(codec.json_schema, AskedCommits),
+    ),
+)
