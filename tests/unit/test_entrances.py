@@ -45,7 +45,7 @@ from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.yaml_lines import JobError, read_documents
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild.log import error_lines
-from swingbot_worker.testbox.adopt import survey
+from swingbot_worker.testbox.adopt import driver_options, survey
 from swingbot_worker.testbox.console import judge
 from tests.patch_series import a_diff
 from tests.regular_expressions import modules
@@ -352,6 +352,12 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "a survey": lambda size: lambda: survey.answer("x", "device 020000 1:2 " * (size // 17)),
     "lines of a survey": lambda size: (
         lambda: survey.answer("x", "device 20000 8086:1572 i40e\na=b\n" * (size // 32))
+    ),
+    "drivers of a machine": lambda size: (
+        lambda: driver_options.drivers("driver a b\n" * (size // 11))
+    ),
+    "a line of a makefile": lambda size: (
+        lambda: driver_options.options_by_module(["obj-$(CONFIG_A) += " + "a/" * (size // 2)])
     ),
     "a build log": lambda size: lambda: error_lines("error: ld: Kconfig:" * (size // 20)),
 }

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "build": _at("order_commands:build"),
     "check": _at("testbox.check:command"),
     "compilers": _at("kbuild.probe_compilers:command"),
+    "config": _at("testbox.adopt.config_commands:command"),
     "program": _at("program.command:command"),
     "serve": _at("serve:command"),
     "walls": _at("walls.command:command"),

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swingbot_worker.kbuild.build_kernel import build, not_accepted
+    from swingbot_worker.kbuild.build_kernel import build, configured, not_accepted
     from swingbot_worker.kbuild.by_hand import order_by_hand
 
-__all__ = ["build", "not_accepted", "order_by_hand"]
+__all__ = ["build", "configured", "not_accepted", "order_by_hand"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from swingbot_worker.kbuild.build_kernel import build
 
         return build
+    if name == "configured":
+        from swingbot_worker.kbuild.build_kernel import configured
+
+        return configured
     if name == "not_accepted":
         from swingbot_worker.kbuild.build_kernel import not_accepted
 

@@ -67,6 +67,35 @@ def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None
     return ended(result.status, result.reason) | {"kernel_build": about}
 
 
+def configured(order: BuildOrder, out: Path, site: Site, progress: Progress) -> list[str]:
+    """Configure the kernel of a trusted `order` without building it, and return the lines of its
+    configuration that it does not accept, each with its file.
+
+    Writes config and build.log to `out`. Raises InfraError, also for a commit that is no kernel or
+    cannot be configured.
+    """
+    _empty(out)
+    log = out / "build.log"
+    try:
+        one = _inputs(order.spec, out, site, progress, DEADLINE_SECONDS)
+    except source.NotAKernel as error:
+        raise InfraError(str(error)) from None
+    tree = _work_tree(one)
+    with (
+        locked(tree.lock_file, one.allowed, progress) as lock,
+        lease.shared(site.cache, tell=progress, patience=one.allowed),
+    ):
+        tree.switch(one.commit)
+        with tree.objects(order.spec.object_directory) as directory:
+            try:
+                _configure(one, tree, directory, lock)
+            except BuildFailed as failure:
+                if not not_accepted(log):
+                    raise InfraError(failure.reason) from None
+                build_output.take(directory, ".config", out / "config")
+    return not_accepted(log)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Build:
     """The checked inputs of one build."""
@@ -96,25 +125,35 @@ def _build(
     spec: Spec, out: Path, site: Site, progress: Progress | None, allowed: float
 ) -> tuple[CachedBuild, bool]:
     """Return the result and whether it came from the cache. `allowed` is in seconds."""
+    try:
+        one = _inputs(spec, out, site, progress, allowed)
+    except source.NotAKernel as error:
+        version = toolchain.compiler_version(spec.compiler)
+        return _failed(out, version, BuildFailed(str(error), []), []), False
+    return _cached_or_built(one)
+
+
+def _inputs(spec: Spec, out: Path, site: Site, progress: Progress | None, allowed: float) -> _Build:
+    """Return the checked inputs. Raises NotAKernel, and InfraError for what this host lacks."""
     kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
-    try:
-        commit = source.find(spec.repo, spec.commit, site.cache)
-    except source.NotAKernel as error:
-        return _failed(out, version, BuildFailed(str(error), []), []), False
-    confinement = walls_for(spec.trust)
-    one = _Build(
+    return _Build(
         spec=spec,
-        commit=commit,
+        commit=source.find(spec.repo, spec.commit, site.cache),
         kconfig=kconfig,
         compiler_version=version,
         out=out,
         site=site,
         allowed=allowed,
         progress=progress,
-        sandbox=confinement,
+        sandbox=walls_for(spec.trust),
     )
-    return _cached_or_built(one)
+
+
+def _work_tree(one: _Build) -> WorkTree:
+    # The sandbox shows paths with links resolved, so the same paths are used outside.
+    root = (one.site.cache / "work").resolve() / f"linux-{one.commit.version}"
+    return WorkTree(root, one.spec.tree)
 
 
 def _cached_or_built(one: _Build) -> tuple[CachedBuild, bool]:
@@ -129,9 +168,7 @@ def _cached_or_built(one: _Build) -> tuple[CachedBuild, bool]:
     build_cache = BuildCache(one.site.cache)
     if cached := build_cache.fetch(name, one.out):
         return cached, True
-    # The sandbox shows paths with links resolved, so the same paths are used outside.
-    root = (one.site.cache / "work").resolve() / f"linux-{one.commit.version}"
-    tree = WorkTree(root, one.spec.tree)
+    tree = _work_tree(one)
     with locked(tree.lock_file, one.allowed, one.progress) as lock:
         if cached := build_cache.fetch(name, one.out):  # built by the process that held the lock
             return cached, True
@@ -162,7 +199,10 @@ def _build_in_tree(one: _Build, tree: WorkTree, lock: int) -> CachedBuild:
             return _failed(one.out, one.compiler_version, failure, one.walls)
 
 
-def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedBuild:
+def _configure(
+    one: _Build, tree: WorkTree, directory: Path, lock: int
+) -> tuple[Make, BuildProgress, BuildReader]:
+    """Configure the kernel in `directory`, and return what the build goes on with."""
     progress = BuildProgress(
         objects=directory,
         ceiling=one.allowed * one.site.make_jobs,
@@ -193,6 +233,11 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedB
     reader = _reader(one, tree, directory)
     configure.configure(tree, make, directory, one.kconfig, one.compiler_version, reader)
     build_output.take(directory, ".config", one.out / "config")
+    return make, progress, reader
+
+
+def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int) -> CachedBuild:
+    make, progress, reader = _configure(one, tree, directory, lock)
     # All layouts have the objects of layout 0. They must be complete before they can be linked in
     # another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")

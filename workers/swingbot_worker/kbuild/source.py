@@ -157,6 +157,17 @@ def _refuse_strange(git_dir: Path, repo: str, commit: str) -> None:
         )
 
 
+def object_lines(source: KernelSource) -> list[str]:
+    """Return the lines of the commit's makefiles that build objects by an option.
+
+    Raises InfraError if git fails.
+    """
+    argv = ("grep", "-h", "-I", "-E", r"^obj-\$\(CONFIG_", source.commit)
+    answer = _git(source.objects.parent, *argv, "--", "*Makefile", "*Kbuild")
+    _must(answer, f"cannot read the makefiles of {source.commit}")
+    return answer.text.splitlines()
+
+
 def total_bytes(source: KernelSource) -> int:
     """Return the total size of the commit's files in bytes. Raises InfraError if git fails."""
     answer = _git(source.objects.parent, "ls-tree", "-r", "-l", "--full-tree", source.commit)

@@ -1,0 +1,35 @@
+"""Options for the drivers of a machine, from makefiles of a kernel."""
+
+from __future__ import annotations
+
+from swingbot_worker.testbox.adopt.driver_options import drivers, missing, options_by_module
+
+MAKEFILES = [
+    "obj-$(CONFIG_IGB) += igb.o",
+    "obj-$(CONFIG_IGB) += igb/",
+    "obj-$(CONFIG_SATA_AHCI)\t\t+= ahci.o libahci.o",
+    "obj-$(CONFIG_AHCI_TEGRA) += ahci_tegra.o libahci.o",
+    "obj-$(CONFIG_SND_X) += sound/snd-x.o # snd-y.o",
+    "obj-$(CONFIG_I2C_X) := i2c-x.o \\",
+    "igb-objs := igb_main.o",
+]
+
+
+def test_a_module_has_the_options_of_the_lines_that_build_it() -> None:
+    found = options_by_module(MAKEFILES)
+    assert found["igb"] == ("IGB",)
+    assert found["libahci"] == ("SATA_AHCI", "AHCI_TEGRA")
+    assert found["snd_x"] == ("SND_X",) and "snd_y" not in found
+    assert found["i2c_x"] == ("I2C_X",) and "igb_main" not in found
+
+
+def test_what_the_configuration_builds_in_is_not_missing() -> None:
+    used = drivers(
+        "driver igb igb\ndriver x-pci snd-x\ndriver ahci \ndriver ;x\ndriver acpi-ged \n"
+    )
+    assert used == [("igb", "igb"), ("x-pci", "snd_x"), ("ahci", "ahci"), ("acpi-ged", "acpi_ged")]
+    config = "CONFIG_SATA_AHCI=y\nCONFIG_IGB=m\n# CONFIG_SND_X is not set\n"
+    assert missing(used, options_by_module(MAKEFILES), config) == (
+        [("IGB", "igb"), ("SND_X", "x-pci")],
+        ["acpi-ged"],
+    )

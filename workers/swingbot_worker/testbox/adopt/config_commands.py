@@ -1,0 +1,133 @@
+"""`swingbot-worker config TESTBOX`: propose options for the machine's drivers, by trying them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+from swingbot_jobs.contract.kconfig import FRAGMENTS, joined
+from swingbot_jobs.terminal import say_json
+from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.yaml_lines import LineError
+from swingbot_worker import InfraError, kbuild
+from swingbot_worker.kbuild import source
+from swingbot_worker.order import BuildOrder
+from swingbot_worker.site import Site, from_environment
+from swingbot_worker.testbox import select_driver
+from swingbot_worker.testbox.adopt import driver_options
+from swingbot_worker.testbox.ssh.link import Link
+
+EXAMPLE: Final = """\b
+Example:
+  swingbot-worker config rack1 --kernel /srv/linux.git@v6.12 \\
+      >workers/kconfig/fragments/rack1.config
+
+Exit status: 0 every line stuck, or none is needed, 1 some did not stick, 2 not reached, or
+invalid usage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedFragment:
+    """Lines for a fragment that the kernel took, and what it did not take.
+
+    `taken` and `lost` are pairs of an option without CONFIG_ and a driver; `unknown` are drivers
+    that are no module of that kernel; `base` is the configuration that they were tried over.
+    """
+
+    base: str
+    taken: tuple[tuple[str, str], ...]
+    lost: tuple[tuple[str, str], ...]
+    unknown: tuple[str, ...]
+
+
+def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
+    """Return the options for what the idle system of testbox `name` uses. Raises InfraError."""
+    testbox = select_driver.testbox_of(name, site)
+    if not isinstance(testbox.driver, SshDriver):
+        raise InfraError(f"Testbox {name} has no idle system: its driver is not ssh.")
+    if not testbox.kconfig:
+        raise InfraError(f"{name}.yaml names no kconfig to add to, such as server-x86_64.")
+    link = Link(name, testbox.driver)
+    link.check_files()
+    text = link.run(driver_options.QUESTION)
+    if "drivers all" not in text:
+        raise InfraError(f"Testbox {name} did not answer as a shell does; log in by hand.")
+    with tempfile.TemporaryDirectory(prefix="swingbot-config-") as work:
+        site = replace(site, workers=Path(work, "workers"))
+        shutil.copytree(from_environment().kconfig, site.kconfig)
+        _configured(site, Path(work, "base"), repo, commit, testbox.kconfig)
+        full = source.resolve(repo, commit)
+        by_module = driver_options.options_by_module(
+            source.object_lines(source.find(repo, full, site.cache))
+        )
+        config = Path(work, "base", "config").read_text()
+        wanted, unknown = driver_options.missing(driver_options.drivers(text), by_module, config)
+        lost: set[str] = set()
+        if wanted:
+            lines = "".join(f"CONFIG_{option}=y\n" for option, _ in wanted)
+            (site.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
+            over = joined(testbox.kconfig, "proposed")
+            refused = _configured(site, Path(work, "over"), repo, commit, over)
+            mark = "proposed.config: this kernel does not accept: CONFIG_"
+            lost = {line.partition(mark)[2].removesuffix("=y") for line in refused if mark in line}
+    return ProposedFragment(
+        base=testbox.kconfig,
+        taken=tuple(pair for pair in wanted if pair[0] not in lost),
+        lost=tuple(pair for pair in wanted if pair[0] in lost),
+        unknown=tuple(unknown),
+    )
+
+
+def _configured(site: Site, out: Path, repo: str, commit: str, kconfig: str) -> list[str]:
+    order = kbuild.order_by_hand(
+        site, repo=repo, commit=commit, kconfig=kconfig, compiler="gcc", layout=0
+    )
+    _tell(f"configuring {commit} as {kconfig}")
+    return kbuild.configured(BuildOrder.from_json(order), out, site, _tell)
+
+
+@click.command("config", epilog=EXAMPLE)
+@click.argument("name", metavar="TESTBOX")
+@click.option("--kernel", required=True, metavar="REPO@COMMIT", help="Kernel to configure.")
+@click.option("--json", "as_json", is_flag=True, help='Print {"base", "taken", "lost", "unknown"}.')
+def command(name: str, kernel: str, as_json: bool) -> None:
+    """Propose a fragment with the drivers that TESTBOX uses.
+
+    Asks its idle system which drivers have a device, finds the options that build them in the
+    kernel's makefiles, and configures the kernel with those that its configuration lacks. Prints
+    the lines that stuck; the others go to stderr. Builds nothing.
+    """
+    repo, _, commit = kernel.rpartition("@")
+    if not repo or not commit:
+        _wrong("--kernel needs a repository and a commit, such as /srv/linux.git@v6.12")
+    try:
+        found = propose(name, repo, commit, from_environment())
+    except (InfraError, LineError, OSError, ValueError) as error:
+        _wrong(str(error))
+    if as_json:
+        pairs = {"taken": dict(found.taken), "lost": dict(found.lost)}
+        say_json({"base": found.base, **pairs, "unknown": list(found.unknown)})
+    else:
+        click.echo(f"# {name}: drivers of its idle system that {found.base} lacks, at {commit}")
+        for option, driver in found.taken:
+            click.echo(f"# {driver}\nCONFIG_{option}=y")
+    for option, driver in found.lost:
+        _tell(f"-> CONFIG_{option}=y ({driver}) did not stick: a dependency of it is off")
+    if found.unknown:
+        _tell(f"no module of this kernel: {', '.join(found.unknown)}")
+    sys.exit(1 if found.lost else 0)
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _wrong(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(2)
