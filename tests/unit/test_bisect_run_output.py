@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from swingbot.app.bisect_run import output
+from swingbot.app.bisect_run.commit_range import CommitRange, RangeCommit
 
 ONE = "1" * 40
 
@@ -64,3 +66,30 @@ def test_where_only_the_spread_changes_no_change_of_the_mean_is_printed(
 
 def test_one_boot_is_no_boots() -> None:
     assert str(line(answer(), "cost")).startswith("1 boot of 1 commit,")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("commit 1 -9.9 %; one of 2, 3 +6.1 %", "commit 1a1a -9.9 %; one of 2a2a, 3a3a +6.1 %"),
+        ("one of 2, 3, 3, 1; commit 3: x", "one of 2a2a, 3a3a, 1a1a; commit 3a3a: x"),
+        ("one of 3 commits; from commit 1 to commit 2", None),
+        ("commit 99 of a kernel", "commit 99 of a commit"),
+    ],
+)
+def test_commits_have_ids_in_a_reason(reason: str, said: str | None) -> None:
+    shas = tuple(f"{i}a" * 20 for i in range(4))
+    whole = CommitRange(shas, (0.0, 1.0, 1.0, 1.0), {s: RangeCommit(s, (), "") for s in shas})
+    if said is None:
+        said = "one of 3 commits; from commit 1a1a to commit 2a2a"
+    assert re.sub(r"(\da){6}", r"\1\1", whole.in_words(reason)) == said
+
+
+def test_one_commit_of_several_is_counted_as_one() -> None:
+    members = [{"commit": c * 40, "subject": c} for c in "123"]
+    facts = [m | {"probability": 0.99, "change_pct": -5.0, "parent": ONE} for m in members]
+    named = {"status": "several", "members": members, "change_pct": None}
+    first = answer(**named, culprits=facts[:1]).splitlines()[0]
+    assert first == "1 commit changed the value, and one of the others:"
+    first = answer(**named, culprits=facts).splitlines()[0]
+    assert first == "3 commits changed the value:"

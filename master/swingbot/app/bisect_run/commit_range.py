@@ -55,13 +55,18 @@ class CommitRange:
         return commit.subject if commit else ""
 
     def in_words(self, reason: str) -> str:
-        """Replace the engine's `commit 12` by the commit id, and "kernel" by "commit"."""
+        """Replace the engine's `commit 12` and `one of 12, 13` by commit ids, and "kernel" by
+        "commit".
+        """
 
         def named(match: re.Match[str]) -> str:
-            idx = int(match[1])
-            return f"commit {self.shas[idx][:12]}" if idx < len(self.shas) else match[0]
+            places = dict.fromkeys(int(idx) for idx in match[2].split(", "))
+            if max(places) >= len(self.shas):
+                return match[0]
+            return match[1] + ", ".join(self.shas[idx][:12] for idx in places)
 
-        return re.sub(r"\bcommit (\d{1,9})\b", named, reason).replace("kernel", "commit")
+        numbers = r"\b(commit |one of )(\d{1,9}(?:, \d{1,9})*)\b(?! commits)"
+        return re.sub(numbers, named, reason).replace("kernel", "commit")
 
     def parent(self, idx: int) -> str:
         return self.shas[idx - 1]

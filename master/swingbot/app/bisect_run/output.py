@@ -114,7 +114,9 @@ def _headline(facts: Facts) -> str:
     if status == "culprit":
         return f"{facts['culprit']['commit']} is the first bad commit"
     if status == "several":
-        return f"{len(facts['culprits'])} commits changed the value:"
+        others = len(facts["members"]) > len(facts["culprits"])
+        named = f"{count(len(facts['culprits']), 'commit')} changed the value"
+        return f"{named}, and one of the others:" if others else f"{named}:"
     if status == "credible_set":
         return "The first bad commit could be any of:"  # wording of git bisect for skipped commits
     return {

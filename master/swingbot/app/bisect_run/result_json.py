@@ -36,6 +36,9 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         for row in named
         if whole.elsewhere(row["commit"])
     ]
+    checked = _layout_checked(culprits, booted)
+    if checked is False and status in ("several", "credible_set"):  # a culprit's reason says so
+        notes.append("layout not checked: one build of each")
     unvaried = next((b.unvaried for b in booted if b.unvaried), None)
     notes += [f"layouts could not be varied: {unvaried}"] if unvaried else []
     return {
@@ -64,7 +67,7 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         "builds": len({b.control or b.sha for b in booted}),
         "runs": sum(len(b.values) for b in booted),
         "seconds": round(sum(b.seconds for b in booted), 3),
-        "layout_checked": _layout_checked(culprits, booted),
+        "layout_checked": checked,
         "levels": _levels(result, culprits, booted),
         "candidates": candidates,
         "journal": journal,
