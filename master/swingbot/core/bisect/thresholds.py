@@ -160,6 +160,9 @@ SHAPES: Final = (
 # shapes. Lower: boots are spent to tell the modes apart; 1: a testbox that lost its modes is never
 # recognised.
 MODES_KNOWN: Final = 0.9
+# Share of the boots of an image that may be at a bound of the scale; if more are, the others do not
+# tell how boots differ. Higher: the spread is estimated too small.
+MOST_AT_BOUND: Final = 0.2
 # (factor of the known layout spread, prior). Narrower: a layout spread that is worse than recorded
 # causes wrong claims.
 LAYOUT_FACTORS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))

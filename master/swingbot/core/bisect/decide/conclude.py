@@ -95,6 +95,13 @@ def _layout_and_spread(case: Assessment) -> str:
     path = case.posterior.slow_path
     if path is not None and path.p >= 0.5:
         notes += f"; {on_the_path(case, path)} (P = {path.p:.2f})"
+    bound = case.ev.bound
+    if bound is not None:
+        reached = sum(bound.holds_all(boot.values) for boot in case.ev.boots)
+        notes += (
+            f"; {reached} of {len(case.ev.boots)} boots are at {bound.value:g}, and none is"
+            f" {bound.beyond}: no change shows there"
+        )
     return notes
 
 

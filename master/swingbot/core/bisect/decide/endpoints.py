@@ -30,11 +30,9 @@ def ends(case: Assessment) -> Action | None:
     alike = max(post.none_or_small, same)
     most, last = _most_pairs(case), _last_pair(case, pairs)
     if alike >= (policy.no_change_at_last if last else policy.no_change):
-        stuck = repeated_digits(
-            [[boot.values for boot in ev.at(p)] for p in (0, ev.last)], paired=case.state.paired
-        )
-        if stuck:
-            return conclude(case, "inconclusive", stuck)
+        untold = _untold(case)
+        if untold:
+            return conclude(case, "inconclusive", untold)
         return conclude(case, "not_reproduced", _no_change_reason(case, alike))
     if (
         set(phases(case.state)) - {"history", "ends"}
@@ -140,6 +138,23 @@ def _ends_alike(case: Assessment) -> float:
     levels = float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
     path = case.posterior.slow_path
     return levels if path is None else levels * (1.0 - path.p * (1.0 - path.small))
+
+
+def _untold(case: Assessment) -> str | None:
+    """Why boots of the ends that are alike tell nothing, if they do not: they repeat, or most of
+    both ends are at a bound of the scale."""
+    ev = case.ev
+    ends = [[boot.values for boot in ev.at(p)] for p in (0, ev.last)]
+    bound = ev.bound
+    if bound is None:
+        return repeated_digits(ends, paired=case.state.paired)
+    reached = [sum(map(bound.holds_all, boots)) for boots in ends]
+    if any(2 * n <= len(boots) for n, boots in zip(reached, ends, strict=True)):
+        return None
+    return (
+        f"{sum(reached)} of {sum(map(len, ends))} boots of the ends are at {bound.value:g}, and"
+        f" none is {bound.beyond}: whether they differ there, another metric has to show"
+    )
 
 
 def _no_change_reason(case: Assessment, p: float) -> str:

@@ -21,6 +21,7 @@ from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import EXACT_UNITS, FAILED_PER_GOOD, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
+from swingbot.core.stats.bound import Bound, reached_bound
 from swingbot.core.stats.rounding import last_digit
 
 Floats = NDArray[np.float64]
@@ -47,6 +48,7 @@ class Evidence:
     controls: tuple[tuple[int, int], ...]
     ratio: bool  # effects are log ratios; else differences in `unit`
     unit: float
+    bound: Bound | None = None  # of the scale, that boots of the whole range reach
     first: int = 0  # position in the whole range of what is position 0 here
 
     @property
@@ -184,6 +186,9 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     fails, seen = Counter(of_kernel), Counter(boot_positions)
     values = [v for b in boots for v in b.values]
     ratio = all(v > 0 for v in values)
+    images: dict[tuple[int, int], list[tuple[float, ...]]] = {}
+    for at, b in zip(boot_positions, boots, strict=True):
+        images.setdefault((at, b.layout), []).append(b.values)
     return Evidence(
         points=points,
         position=position,
@@ -212,6 +217,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         ),
         ratio=ratio,
         unit=1.0 if ratio else _unit(boots, boot_positions, len(points) - 1),
+        bound=None if state.paired else reached_bound(images.values()),
     )
 
 

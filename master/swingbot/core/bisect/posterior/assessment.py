@@ -22,6 +22,7 @@ from swingbot.core.bisect.thresholds import (
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import Phase
+from swingbot.core.stats.bound import Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class _Question:
     rebuilds: bool
     ratio: bool
     unit: float
+    bound: Bound | None
     noise: NoisePrior
     policy: Policy
     paired: bool
@@ -190,6 +192,7 @@ def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior
             rebuilds=ev.layout_cost is not None,
             ratio=ev.ratio,
             unit=ev.unit,
+            bound=ev.bound,
             noise=state.noise,
             policy=policy,
             paired=state.paired,

@@ -89,7 +89,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     grid = level_grid(columns, wanted)
     of = floored(wanted, grid, len(columns.x))
     positions = position_likelihoods(columns, of, grid)
-    coupled = coupling(grid, policy.prior_effect)
+    coupled = coupling(grid, policy.prior_effect, columns.bound)
     sides = sides_of(positions, coupled)
     pairs = _Pairs(of, _possible(sides, of))
     ln_prior = gap_prior(columns.at, ev.mass, policy)
@@ -181,15 +181,16 @@ def _wild(columns: BootColumns, theta: Theta, post: Posterior) -> tuple[float, .
     behind = post.behind()[columns.at[columns.point][columns.node]]
     off = math.sqrt(theta.spread**2 + theta.layout_var)
     clean, wild = np.zeros(len(columns.x)), np.zeros(len(columns.x))
+    at_bound = columns.at_bound
+    sign = -1.0 if columns.bound is not None and columns.bound.upper else 1.0
     for level, share in ((post.low, 1.0 - behind), (post.low + post.effect, behind)):
         z = (columns.x - level) / off
-        clean += share * (1.0 - theta.wild) * np.exp(-(z**2) / 2)
-        wild += (
-            share
-            * theta.wild
-            / theta.width
-            * np.exp(-((z - theta.apart) ** 2) / (2 * theta.width**2))
-        )
+        of_clean = np.exp(-(z**2) / 2)
+        of_wild = np.exp(-((z - theta.apart) ** 2) / (2 * theta.width**2))
+        of_clean[at_bound] = ndtr(sign * z[at_bound])
+        of_wild[at_bound] = theta.width * ndtr(sign * (z[at_bound] - theta.apart) / theta.width)
+        clean += share * (1.0 - theta.wild) * of_clean
+        wild += share * theta.wild / theta.width * of_wild
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
+from scipy.special import log_ndtr
 
 from swingbot.core.bisect.evidence.range_evidence import Floats
 from swingbot.core.bisect.posterior.log_sums import exp_below, ln_add
@@ -28,11 +29,13 @@ from swingbot.core.bisect.posterior.mixture_noise import (
     with_least_spread,
 )
 from swingbot.core.bisect.thresholds import ODD_IMAGE_SD
+from swingbot.core.stats.bound import Bound
 from swingbot.core.stats.moments import median
 
 # of levels, at most, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-4 at 1.4
 _SPACING: Final = 1.4
 _PER_OCTAVE: Final = 4  # distances of levels between x and 2 x
+_BEYOND: Final = 4.0  # that levels reach beyond a bound, in spreads of a boot
 _ROUND: Final = 8  # the grid ends at multiples of so many levels
 # beyond, spreads get a floor; happens only where the step is a hundred times the noise
 _MOST_LEVELS: Final = 240
@@ -91,6 +94,9 @@ def level_grid(columns: BootColumns, of: Combinations) -> LevelGrid:
             inner.append(middle)
         elif of.thetas.any_odd:  # a single boot may be wild, so its reach is limited
             inner.append(min(max(middle, low - odd), high + odd))
+    if columns.bound is not None and columns.at_bound.any():  # the level is there or beyond
+        away = (_BEYOND if columns.bound.upper else -_BEYOND) * wide
+        inner += [columns.bound.value, columns.bound.value + away]
     if columns.modes is not None:  # every boot may be of either mode
         off = columns.modes.apart
         inner += [float(x.min()) - max(off, 0.0), float(x.max()) - min(off, 0.0)]
@@ -131,7 +137,7 @@ def position_likelihoods(
 ) -> list[Likelihoods]:
     """The likelihoods of the boots of each measured position."""
     images = np.split(columns.x, np.flatnonzero(np.diff(columns.node)) + 1)
-    tables = _tables(of.thetas, grid)
+    tables = _tables(of.thetas, grid, columns.bound)
     positions: list[list[Likelihoods]] = [[] for _ in columns.at]
     for place, image in zip(columns.point.tolist(), images, strict=True):
         positions[place].append(tables.of_image(tuple(np.sort(image).tolist())))
@@ -167,8 +173,9 @@ class _Tables:
     Each image is computed by itself, so that its digits do not depend on which others are kept.
     """
 
-    def __init__(self, of: Thetas, grid: LevelGrid) -> None:
+    def __init__(self, of: Thetas, grid: LevelGrid, bound: Bound | None) -> None:
         self.grid, self.levels, self.many = grid, grid.levels, len(of.each)
+        self.bound = bound
         # (spread, shape) -> place: thetas of other layouts share them
         of_kind = {_kind(t): t for t in of.each}
         place = {key: i for i, key in enumerate(of_kind)}
@@ -215,7 +222,7 @@ class _Tables:
 
     def _computed(self, boots: tuple[float, ...]) -> Likelihoods:
         """Thetas differ by what an image may be off by: its layout, or far more if it is odd."""
-        node = self.boot.ln(np.array(boots)[:, None, None] - self.levels).sum(axis=0)
+        node = self._of_boots(np.array(boots))
         top = node.max(axis=1)
         node = node - top[:, None]
         scaled = exp_below(node)
@@ -240,22 +247,36 @@ class _Tables:
             ln.astype(np.float32, copy=False), most.astype(np.float64) + top[self.kind]
         )
 
+    def _of_boots(self, boots: Floats) -> NDArray[Any]:
+        """(kind of boot, level) -> ln likelihood of the boots."""
+        bound = self.bound
+        if bound is None or bound.value not in boots:
+            return np.asarray(self.boot.ln(boots[:, None, None] - self.levels).sum(axis=0))
+        free = boots[boots != bound.value]
+        node = self.boot.ln_beyond(bound.value - self.levels, bound.upper)
+        node *= len(boots) - len(free)
+        if len(free):
+            node += self.boot.ln(free[:, None, None] - self.levels).sum(axis=0)
+        return node
+
     def _cells(self, distance: float) -> float:
         return distance / self.grid.step
 
 
-_KEPT: Final[OrderedDict[tuple[Thetas, LevelGrid], _Tables]] = OrderedDict()  # latest last
+# latest last
+_KEPT: Final[OrderedDict[tuple[Thetas, LevelGrid, Bound | None], _Tables]] = OrderedDict()
 
 
-def _tables(of: Thetas, grid: LevelGrid) -> _Tables:
+def _tables(of: Thetas, grid: LevelGrid, bound: Bound | None) -> _Tables:
     """Of all lattices at most `_MOST_KEPT_IN_ALL` numbers are kept when a new one is asked for.
 
     Parts of a range have lattices of their own, and a service has many bisections.
     """
-    found = _KEPT.get((of, grid))
+    key = of, grid, bound
+    found = _KEPT.get(key)
     if found is None:
-        found = _KEPT[of, grid] = _Tables(of, grid)
-    _KEPT.move_to_end((of, grid))
+        found = _KEPT[key] = _Tables(of, grid, bound)
+    _KEPT.move_to_end(key)
     kept = sum(tables.numbers for tables in _KEPT.values())
     while len(_KEPT) > 1 and (kept > _MOST_KEPT_IN_ALL or len(_KEPT) > _MOST_LATTICES):
         kept -= _KEPT.popitem(last=False)[1].numbers
@@ -356,3 +377,14 @@ class _BootDensity:
             of_shape *= -0.5
             of_shape += top
         return ln_add(z, off)
+
+    def ln_beyond(self, distance: Floats, upper: bool) -> NDArray[Any]:
+        """(kind, level) -> ln probability that a boot is `distance` or more above its level, or,
+        if not `upper`, below it."""
+        sign = -1.0 if upper else 1.0
+        z = distance / self.spread
+        spread = np.log(self.spread)
+        clean, wild = self.clean + spread, self.wild + spread + np.log(1.0 / self.narrower)
+        off = (z - self.apart) * self.narrower
+        ln = ln_add(log_ndtr(sign * z) + clean, log_ndtr(sign * off) + wild)
+        return np.asarray(ln.astype(self.apart.dtype))

@@ -21,6 +21,7 @@ from swingbot.core.bisect.thresholds import (
     END_CERTAINTY,
     LAYOUT_FACTORS,
     MODES_KNOWN,
+    MOST_AT_BOUND,
     ODD_IMAGE_SD,
     ODD_IMAGES,
     ODD_IMAGES_UNCHECKED,
@@ -32,6 +33,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
+from swingbot.core.stats.bound import Bound
 from swingbot.core.stats.moments import median
 from swingbot.core.thresholds import SPREAD_FLOOR
 
@@ -60,6 +62,12 @@ class BootColumns:
     error: float  # sd of ln(spread)
     df: float  # boots beyond the first of their kernel
     modes: BootModes | None = None  # of the boots, if they are known
+    bound: Bound | None = None  # of the scale, that boots reach; on the effect scale
+
+    @property
+    def at_bound(self) -> NDArray[np.bool_]:
+        """Boot -> whether all that it says is that its level is there or beyond."""
+        return np.asarray(self.x == (math.nan if self.bound is None else self.bound.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +110,16 @@ def boot_columns(ev: Evidence, noise: NoisePrior) -> BootColumns:
     where = {position: i for i, position in enumerate(at)}
     node = np.array([index[key] for key in images], dtype=np.intp)
     x = np.array([_level(runs) for runs in ev.effects])
+    bound = None
+    if ev.bound is not None:
+        bound = replace(ev.bound, value=ev.effect(ev.bound.value))
+        x[[ev.bound.holds_all(b.values) for b in boots]] = bound.value
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
-    modes = _modes(x, node, noise, prior)
-    of_mode = x if modes is None else merged(x, node, modes)
-    spread, error, df = _known_spread(of_mode, node, prior, noise.certainty)
+    tells, of_spread = (x, node) if bound is None else _off_bound(x, node, bound)
+    modes = _modes(tells, of_spread, noise, prior)
+    of_mode = tells if modes is None else merged(tells, of_spread, modes)
+    spread, error, df = _known_spread(of_mode, of_spread, prior, noise.certainty)
     return BootColumns(
         np.array(at, np.intp),
         np.array([where[p] for p, _ in nodes], np.intp),
@@ -117,7 +130,16 @@ def boot_columns(ev: Evidence, noise: NoisePrior) -> BootColumns:
         error,
         df,
         modes,
+        bound,
     )
+
+
+def _off_bound(x: Floats, node: Indices, bound: Bound) -> tuple[Floats, Indices]:
+    """The boots, and their images, that tell how boots differ: an image that often reaches the
+    bound does not."""
+    often = np.bincount(node, x == bound.value) > MOST_AT_BOUND * np.bincount(node)
+    tell = ~often[node]
+    return x[tell], np.unique(node[tell], return_inverse=True)[1]
 
 
 def _modes(x: Floats, node: Indices, noise: NoisePrior, spread: float) -> BootModes | None:
@@ -155,7 +177,7 @@ def _known_spread(
     counts = np.bincount(node)
     # nodes ascend
     images = np.split(x, np.cumsum(counts)[:-1])
-    middle = np.array([median(np.sort(image)) for image in images])
+    middle = np.array([median(np.sort(image)) for image in images if len(image)])
     replicated = counts[node] > 1
     off = np.abs(x - middle[node])[replicated]
     df = float((counts - 1).clip(0).sum())
@@ -365,6 +387,10 @@ def _ends(columns: BootColumns) -> tuple[_Cell, _Cell] | None:
     for end in (0, len(columns.at) - 1):
         own = columns.point[columns.node] == end
         x, node = columns.x[own], columns.node[own]
+        if columns.bound is not None:
+            x, node = _off_bound(x, node - node.min(), columns.bound)
+            if not len(x):
+                return None
         spread, error, df = _known_spread(x, node - node.min(), columns.prior, END_CERTAINTY)
         if not df:
             return None

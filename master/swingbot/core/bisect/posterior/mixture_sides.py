@@ -19,6 +19,7 @@ from swingbot.core.bisect.evidence.range_evidence import Floats
 from swingbot.core.bisect.posterior.log_sums import exp_below
 from swingbot.core.bisect.posterior.mixture_likelihood import LevelGrid, Likelihoods
 from swingbot.core.bisect.thresholds import EFFECT_WIDTHS
+from swingbot.core.stats.bound import Bound
 
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
@@ -35,6 +36,7 @@ class Coupling:
     """
 
     levels: Floats
+    seen: Floats  # what comes through of the levels: nothing beyond a bound
     share: Floats  # level -> shares of its two coarse neighbours
     kernel: Floats  # coarse x coarse density
     # slices of levels, slices of (cell, power of the level) side by side in which they have shares,
@@ -52,7 +54,7 @@ class Coupling:
     @property
     def powers(self) -> Floats:
         """(level, power)."""
-        return np.asarray(((self.levels - self.middle) / self.half)[:, None] ** np.arange(3))
+        return np.asarray(((self.seen - self.middle) / self.half)[:, None] ** np.arange(3))
 
     def moments(self, powers: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of a level, from the sums of its powers."""
@@ -68,9 +70,11 @@ class Coupling:
 
 
 @lru_cache(maxsize=24)
-def coupling(grid: LevelGrid, prior_effect: float) -> Coupling:
-    """`prior_effect`: as of the policy."""
-    levels = grid.levels
+def coupling(grid: LevelGrid, prior_effect: float, bound: Bound | None) -> Coupling:
+    """`prior_effect`: as of the policy. `bound`: of the scale, that boots reach."""
+    levels = seen = grid.levels
+    if bound is not None:
+        seen = (np.minimum if bound.upper else np.maximum)(levels, bound.value)
     narrow = min(f for f, _ in EFFECT_WIDTHS) * prior_effect
     wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
     cells = min(wanted, _MOST_CELLS)
@@ -83,7 +87,7 @@ def coupling(grid: LevelGrid, prior_effect: float) -> Coupling:
     # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
     middle, half = float(levels[0] + levels[-1]) / 2.0, float(levels[-1] - levels[0]) / 2.0
-    off = ((levels - middle) / half)[:, None, None] ** np.arange(3)
+    off = ((seen - middle) / half)[:, None, None] ** np.arange(3)
     density = effect_density(coarse - coarse[0], prior_effect, blur)
     single = density.min() > _SINGLE_PRIOR * density.max()
     powers = (share[:, :, None] * off).reshape(len(levels), -1)
@@ -93,7 +97,7 @@ def coupling(grid: LevelGrid, prior_effect: float) -> Coupling:
         block = slice(first, min(first + _BLOCK, len(levels)))
         near = slice(3 * int(lower[block.start]), 3 * int(lower[block.stop - 1]) + 6)
         blocks.append((block, near, np.ascontiguousarray(powers[block, near])))
-    return Coupling(levels, share, toeplitz(density), tuple(blocks), grid.step, middle, half)
+    return Coupling(levels, seen, share, toeplitz(density), tuple(blocks), grid.step, middle, half)
 
 
 def effect_density(effect: Floats, prior_effect: float, blur: float = 0.0) -> Floats:

@@ -26,7 +26,7 @@ from swingbot_jobs.codec import Named, plain
 VERSION: Final = 1
 # Another name after every change of what the engine decides from the same facts; the journals in
 # tests/golden/journal show such a change.
-ENGINE: Final = "3"
+ENGINE: Final = "4"
 T = TypeVar("T")
 Facts = dict[str, Any]  # differences from the previous step; the first step has everything
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
