@@ -79,3 +79,18 @@ def test_a_missing_role_or_wrong_token_is_explained_in_a_sentence(serve: Serve, 
     page.failed.clear()
     page.complaints.clear()
     pictured(page, "login-refused")
+
+
+def test_a_person_finds_and_revokes_a_token(serve: Serve, page: Page) -> None:
+    site = serve()
+    site.web.token("Ada Example", Role.READER)
+    sign_in(page, site, "Ada Example", Role.SUBMITTER)
+    page.open(f"http://127.0.0.1:{site.web.port}/login")
+    page.click("main a[href='/tokens']")
+    pictured(page, "tokens")
+    page.click("form[action$='/revoke'] button")
+    assert page.address() == "/tokens"
+    assert page.value("document.querySelectorAll('button.stop').length") == 1
+    page.click("main a[href='/tokens?over=1']")
+    assert "by Ada Example (pages)" in page.value("document.body.innerText")
+    pictured(page, "tokens-over")
