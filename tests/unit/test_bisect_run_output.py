@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from swingbot.app.bisect_run import output
+from swingbot.app.bisect_run import output, result_json
+from swingbot.app.bisect_run.bisector import LinearRange, RangeResult
 from swingbot.app.bisect_run.commit_range import CommitRange, RangeCommit
+from swingbot.app.bisect_run.journal import BootResult
+from swingbot.core.bisect.state import Conclusion, Culprit
 
 ONE = "1" * 40
 
@@ -93,3 +96,31 @@ def test_one_commit_of_several_is_counted_as_one() -> None:
     assert first == "1 commit changed the value, and one of the others:"
     first = answer(**named, culprits=facts).splitlines()[0]
     assert first == "3 commits changed the value:"
+
+
+def test_several_lists_the_commits_that_are_not_certain() -> None:
+    shas = tuple(f"{i}a" * 20 for i in range(5))
+    whole = CommitRange(shas, (0.0,) + (1.0,) * 4, {s: RangeCommit(s, (), "") for s in shas})
+    culprit = Culprit(
+        idx=4, parent_idx=3, probability=0.995, change_pct=4.0, interval_pct=(3.0, 5.0)
+    )
+    conclusion = Conclusion(
+        kind="several",
+        reason="2 changes in the range, each confirmed: one of 1, 2 -5.0 %; commit 4 +4.0 %",
+        culprits=(culprit,),
+        members=(1, 2, 4),
+        probability=0.99,
+    )
+    ended = RangeResult(LinearRange("", whole), conclusion)
+    boots = [a_boot(sha) for sha in shas]
+    facts = result_json.facts(ended, boots, "higher", "log")
+    assert [c["commit"] for c in facts["members"]] == [shas[4], shas[1], shas[2]]
+    assert facts["reason"].endswith("; layout not checked: one build of each")
+    said = output.answer(
+        facts | {"answered_before": None, "cmd_changed": []}, "", ["x"], boots, checkout=False
+    )
+    assert said.splitlines()[0] == "1 commit changed the value, and one of the others:"
+
+
+def a_boot(sha: str) -> BootResult:
+    return BootResult(part="", sha=sha, k=0, phase="search", values=(1.0,), at=0.0, seconds=1.0)

@@ -218,11 +218,14 @@ def _listed(interval: tuple[float, float] | None) -> list[float] | None:
 def _members(
     status: str, culprits: Sequence[Facts], conclusion: Conclusion, whole: CommitRange
 ) -> list[Facts]:
-    if status in _NAMED:
-        return [{"commit": c["commit"], "subject": c["subject"]} for c in culprits]
-    return [
-        {"commit": whole.shas[i], "subject": whole.subject(whole.shas[i])}
-        for i in conclusion.members
+    named = [{"commit": c["commit"], "subject": c["subject"]} for c in culprits]
+    if status in ("culprit", "credible_set"):
+        return named
+    searched = {sha for c in culprits for sha in (c["commit"], c["merge"])}
+    return named + [
+        {"commit": sha, "subject": whole.subject(sha)}
+        for sha in dict.fromkeys(whole.shas[i] for i in conclusion.members)
+        if sha not in searched
     ]
 
 
