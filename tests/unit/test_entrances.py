@@ -63,6 +63,7 @@ ROUTES: Final = {
     "POST /login": "JSON",
     "POST /logout": "JSON",
     "POST /incident/{id}": "JSON",
+    "POST /incident/{id}/decide": "JSON",
     "POST /commits/known": "JSON",
     "POST /compare": "patches",
     "POST /comparison/{id}/cancel": "JSON",

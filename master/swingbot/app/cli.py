@@ -62,7 +62,9 @@ COMMANDS: Final = {
         "parse:parse_", "Print the samples in a program's raw output (needs no service)", _LOOK, ()
     ),
     "facts": Place("facts:facts_", "List the facts recorded for every boot", _LOOK, ()),
-    "incident": Place("incidents:incident", "Show, merge, split and close incidents", _MAINTAINER),
+    "incident": Place(
+        "incidents:incident", "Show, merge, split and close incidents", _MAINTAINER, ()
+    ),
     "report": Place("reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER),
     "proof": Place("proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER),
     "recipients": Place(

@@ -8,11 +8,14 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, somebody, with_session_json
-from swingbot.core.incident.decide import Act
+from swingbot.app.commands.context import (
+    CommandContext,
+    require_service,
+    somebody,
+    with_session_json,
+)
+from swingbot.core.incident.decide import Act, IncidentDecision
 from swingbot.core.model import ids
-from swingbot.service.incident import keep as keep
-from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
 reason_option = click.option(
@@ -31,10 +34,6 @@ def incident() -> None:
     """
 
 
-def _number(id_: str, kind: str = "incident") -> int:
-    return ids.read(id_, kind)[1]
-
-
 @incident.command("list")
 @click.option("--status", help="Show only these, such as open,expected.")
 @click.option("--tree", help="Show only incidents of this tree.")
@@ -49,8 +48,8 @@ def list_(
     Example:
       swingbot incident list --status open
     """
-    with session.reading() as conn:
-        rows = read.list_incidents(conn, {"status": status, "tree": tree}, limit)
+    filters = {name: value for name, value in (("status", status), ("tree", tree)) if value}
+    rows = session.documents.listing("incidents", filters, limit)
     if json_:
         say_json(rows)
         return
@@ -86,8 +85,8 @@ def show(session: CommandContext, id_: str, json_: bool) -> None:
     Example:
       swingbot incident show i3
     """
-    with session.reading() as conn:
-        facts = read.incident(conn, _number(id_))
+    ids.read(id_, "incident")
+    facts = session.documents.document(id_)
     if json_:
         say_json(facts)
     else:
@@ -176,10 +175,24 @@ def _short(value: Any) -> str:
     return words[:12] if len(words) == 40 and " " not in words else words
 
 
-def _said(session: CommandContext, number: int, json_: bool, words: str) -> None:
+def _decide(session: CommandContext, id_: str, decision: IncidentDecision) -> str:
+    """Apply a decision; return the incident to look at."""
+    number = ids.read(id_, "incident")[1]
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
+
+        return http_decisions.decide(session.login, id_, decision)
+    require_service()
+    from swingbot.service.incident import keep
+
+    lab = session.lab
+    done = keep.carry_out(lab.transaction, lab.tools.git, number, decision, somebody())
+    return ids.show("incident", done.id)
+
+
+def _said(session: CommandContext, id_: str, json_: bool, words: str) -> None:
     """Print the current state of the incident."""
-    with session.reading() as conn:
-        facts = read.incident(conn, number)
+    facts = session.documents.document(id_)
     if json_:
         say_json(facts)
         return
@@ -197,15 +210,8 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
     @reason_option
     @with_session_json
     def run(session: CommandContext, id_: str, reason: str | None, json_: bool) -> None:
-        keep.say(
-            session.lab.transaction,
-            session.lab.tools.git,
-            _number(id_),
-            name,
-            who=somebody(),
-            reason=reason,
-        )
-        _said(session, _number(id_), json_, words)
+        done = _decide(session, id_, IncidentDecision(act=name, reason=reason))
+        _said(session, done, json_, words)
 
     return run
 
@@ -251,23 +257,10 @@ def fixed_by(
     Example:
       swingbot incident fixed-by i3 4f1c09aa81d2
     """
-    done = keep.say(
-        session.lab.transaction,
-        session.lab.tools.git,
-        _number(id_),
-        "fixed-by",
-        who=somebody(),
-        reason=reason,
-        commit=commit,
-    )
-    _said(
-        session,
-        done.id,
-        json_,
-        ""
-        if done.status == "fixed"
-        else f"; {str(done.fixed_by)[:12]} will be checked at the first tip that contains it",
-    )
+    done = _decide(session, id_, IncidentDecision(act="fixed-by", reason=reason, commit=commit))
+    facts = session.documents.document(done)
+    checked = f"; {str(facts['fixed_by'])[:12]} will be checked at the first tip that contains it"
+    _said(session, done, json_, "" if facts["status"] == "fixed" else checked)
 
 
 @incident.command("merge")
@@ -288,14 +281,8 @@ def merge(
     Example:
       swingbot incident merge i4 i5 --into i3
     """
-    done = keep.merge(
-        session.lab.transaction,
-        [_number(id_) for id_ in ids_],
-        _number(into),
-        who=somebody(),
-        reason=reason,
-    )
-    _said(session, done.id, json_, f" and includes {', '.join(ids_)}")
+    done = _decide(session, into, IncidentDecision(act="merge", reason=reason, others=ids_))
+    _said(session, done, json_, f" and includes {', '.join(ids_)}")
 
 
 @incident.command("duplicate")
@@ -310,8 +297,9 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
     Example:
       swingbot incident duplicate i4 i3
     """
-    keep.merge(session.lab.transaction, [_number(id_)], _number(of), who=somebody(), reason=reason)
-    _said(session, _number(id_), json_, "")
+    ids.read(id_, "incident")
+    _decide(session, of, IncidentDecision(act="merge", reason=reason, others=(id_,)))
+    _said(session, id_, json_, "")
 
 
 @incident.command("split")
@@ -333,8 +321,5 @@ def split(
       swingbot incident split i3 --bisection b7
       swingbot incident split i4
     """
-    which = _number(bisection, "bisection") if bisection is not None else None
-    done = keep.split(
-        session.lab.transaction, _number(id_), who=somebody(), reason=reason, bisection=which
-    )
-    _said(session, done.id, json_, " and is a separate incident")
+    done = _decide(session, id_, IncidentDecision(act="split", reason=reason, bisection=bisection))
+    _said(session, done, json_, " and is a separate incident")

@@ -6,14 +6,16 @@ Repeating one changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from swingbot.core import limits
 from swingbot.core.model.statuses import IncidentStatus, ReportKind
+from swingbot_jobs.codec import Sparse, one_of
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
+MOVES: Final = ("merge", "split")  # of sightings
 KINDS_OF_ITS_END: Final[tuple[ReportKind, ...]] = ("retraction", "fixed")
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was
@@ -25,6 +27,17 @@ _BECOMES: Final[dict[Act, IncidentStatus]] = {
     "fixed-by": "open",
     "invalid": "invalid",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentDecision:
+    """What a person decides about an incident; also the JSON of a request (docs/remote.md)."""
+
+    act: Annotated[str, one_of(*ACTS, *MOVES)]
+    reason: Sparse[str | None] = None
+    commit: Sparse[str | None] = None  # of `fixed-by`
+    others: Sparse[tuple[str, ...]] = ()  # incidents to be merged into it
+    bisection: Sparse[str | None] = None  # of `split`: whose culprit becomes separate
 
 
 class InvalidState(ValueError):

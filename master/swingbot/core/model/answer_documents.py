@@ -37,6 +37,11 @@ class Cancelled(TypedDict):
     was: str  # its status before; one that had ended keeps it
 
 
+class DecidedIncident(TypedDict):
+    id: str
+    status: str  # `open`, `closed`, `expected`, `invalid`, `fixed` or `duplicate`
+
+
 class KnownCommits(TypedDict):
     known: list[str]  # of the commits that were asked for
 

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from swingbot.core.incident.decide import KINDS_OF_ITS_END, Act, InvalidState, decide, tidy
+from swingbot.core.incident.decide import (
+    ACTS,
+    KINDS_OF_ITS_END,
+    Act,
+    IncidentDecision,
+    InvalidState,
+    decide,
+    tidy,
+)
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
@@ -86,6 +94,26 @@ def _patch_id(git: Git, commit: str) -> str | None:
         return git.patch_ids([commit]).get(commit, "")
     except GitError:
         return None
+
+
+def carry_out(
+    transaction: OpenTransaction, git: Git, number: int, decision: IncidentDecision, who: str
+) -> Incident:
+    """Apply a person's decision; return the incident to look at. Raises RequestError, BadId."""
+    reason = decision.reason
+    if decision.act == "merge":
+        others = [ids.read(one, "incident")[1] for one in decision.others]
+        if not others:
+            raise RequestError("name the incidents that are merged into it")
+        return merge(transaction, others, number, who=who, reason=reason)
+    if decision.act == "split":
+        out = decision.bisection
+        bisection = ids.read(out, "bisection")[1] if out else None
+        return split(transaction, number, who=who, reason=reason, bisection=bisection)
+    act = next(act for act in ACTS if act == decision.act)
+    return say(
+        transaction, git, number, act, who=who, reason=reason, commit=decision.commit or None
+    )
 
 
 def say(

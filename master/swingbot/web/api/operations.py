@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from swingbot.core.access.roles import Role
+from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
 from swingbot.core.table.request_document import AskedCommits, AskedExtension
 from swingbot.web.pages.form_body import request_schema
@@ -202,6 +203,14 @@ OPERATIONS: Final[Sequence[Operation]] = (
                 partial(codec.json_schema, AskedExtension),
             ),
         )
+    ),
+    Operation(
+        method="POST",
+        path="/incident/{id}/decide",
+        about="Decide about an incident; answers with the one to look at.",
+        answers=["DecidedIncident"],
+        role=Role.MODERATOR,
+        body=partial(codec.json_schema, IncidentDecision),
     ),
     Operation(
         method="POST",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.incident.decide import ACTS
+from swingbot.core.access.roles import Role
+from swingbot.core.incident.decide import ACTS, MOVES, IncidentDecision
+from swingbot.core.incident.model import Incident as Decided
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Incident
@@ -19,11 +21,10 @@ from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
 from ..access.forms import FORM_HEADERS, Form, Forms
+from ..http import json_body
 from ..http.fair_threads import in_turn
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
-
-OTHERS: Final = ("merge", "split")
 
 
 class IncidentPages:
@@ -38,6 +39,7 @@ class IncidentPages:
         return [
             Route("/incident/{id}", self.show, methods=["GET"]),
             Route("/incident/{id}", self.decide, methods=["POST"]),
+            Route("/incident/{id}/decide", self.decide_by_script, methods=["POST"]),
         ]
 
     def show(self, request: Request) -> Response:
@@ -60,57 +62,56 @@ class IncidentPages:
         form = await self._forms.read(request)
         number = ids.read(request.path_params["id"], "incident")[1]
         try:
-            goal = await in_turn(request, _do, self._lab, number, form)
-        except RequestError as error:
+            number, decision = _decision(number, form)
+            goal = await in_turn(request, self._carry_out, number, decision, form.who)
+        except (RequestError, ids.BadId) as error:
             raise HTTPException(400, f"{error}. Nothing was changed.") from None
         except GitError as error:
             raise HTTPException(503, f"{error}. Nothing was changed.") from None
         return RedirectResponse(
-            f"/incident/{ids.show('incident', goal)}", status_code=HTTPStatus.SEE_OTHER
+            f"/incident/{ids.show('incident', goal.id)}", status_code=HTTPStatus.SEE_OTHER
         )
 
+    async def decide_by_script(self, request: Request) -> Response:
+        """The same for a token, with the decision as JSON; answers with the incident's id."""
+        person = await self._forms.token_holder(request, Role.MODERATOR)
+        number = ids.read(request.path_params["id"], "incident")[1]
+        decision = await in_turn(request, json_body.read, IncidentDecision, await request.body())
+        try:
+            goal = await in_turn(request, self._carry_out, number, decision, person.who)
+        except (RequestError, ids.BadId) as error:
+            raise HTTPException(400, str(error)) from None
+        except GitError as error:
+            raise HTTPException(503, str(error)) from None
+        return JSONResponse({"id": ids.show("incident", goal.id), "status": goal.status})
 
-def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
-    """Carry out the form's action; return the incident to show. Raises RequestError, GitError."""
-    act, who, reason = form.text("act", 20), f"{form.who} (pages)", form.text("reason") or None
-    for action in ACTS:
-        if act == action:
-            return keep.say(
-                lab().transaction,
-                lab().tools.git,
-                number,
-                action,
-                who=who,
-                reason=reason,
-                commit=form.text("commit", 100) or None,
-            ).id
+    def _carry_out(self, number: int, decision: IncidentDecision, who: str) -> Decided:
+        lab = self._lab()
+        return keep.carry_out(lab.transaction, lab.tools.git, number, decision, f"{who} (pages)")
+
+
+def _decision(number: int, form: Form) -> tuple[int, IncidentDecision]:
+    """Return the decision of a form, and the number of the incident that it is about.
+
+    Raises RequestError, BadId.
+    """
+    act, reason = form.text("act", 20), form.text("reason") or None
     if act == "merge":
-        return keep.merge(
-            lab().transaction,
-            [number],
-            _id(form.text("into", 40), "incident"),
-            who=who,
-            reason=reason,
-        ).id
-    if act == "split":
-        bisection = form.text("bisection", 40)
-        return keep.split(
-            lab().transaction,
-            number,
-            who=who,
-            reason=reason,
-            bisection=_id(bisection, "bisection") if bisection else None,
-        ).id
-    raise RequestError(
-        f"{act!r} is not a valid action for an incident; use one of {', '.join((*ACTS, *OTHERS))}"
+        into = ids.read(form.text("into", 40), "incident")[1]
+        return into, IncidentDecision(
+            act=act, reason=reason, others=(ids.show("incident", number),)
+        )
+    if act not in (*ACTS, *MOVES):
+        raise RequestError(
+            f"{act!r} is not a valid action for an incident; use one of"
+            f" {', '.join((*ACTS, *MOVES))}"
+        )
+    return number, IncidentDecision(
+        act=act,
+        reason=reason,
+        commit=form.text("commit", 100) or None,
+        bisection=form.text("bisection", 40) or None,
     )
-
-
-def _id(text: str, kind: str) -> int:
-    try:
-        return ids.read(text, kind)[1]
-    except ids.BadId as error:
-        raise RequestError(str(error)) from None
 
 
 def shown(document: Incident) -> dict[str, Any]:
