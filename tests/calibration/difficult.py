@@ -171,6 +171,7 @@ COLUMNS: Final = (
     "stated wrong",
     "p",
     "intervals that hold",
+    "suspects",
     "boots",
     "ended",
 )
@@ -189,9 +190,17 @@ def row(name: str, verdicts: Sequence[Verdict]) -> list[str]:
         f"{found.stated_wrong:.1f}",
         f"{too_sure(said):.1g}" if said else "-",
         f"{found.intervals - found.missed} of {found.intervals}" if found.intervals else "-",
+        _suspects([v.suspect for v in verdicts if v.suspect is not None]),
         f"{sum(v.boots for v in verdicts) / len(verdicts):.0f}",
         kinds(verdicts),
     ]
+
+
+def _suspects(said: Sequence[tuple[float, bool]]) -> str:
+    if not said:
+        return "-"
+    stated = 100 * sum(p for p, _ in said) / len(said)
+    return f"{sum(right for _, right in said)} of {len(said)}, stated {stated:.0f} %"
 
 
 def rewritten(text: str, rows: Sequence[Sequence[str]], measured: date, command: str) -> str:

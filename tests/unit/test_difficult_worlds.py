@@ -4,6 +4,7 @@ table and nothing else."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def test_another_engine_begins_anew(tmp_path: Path) -> None:
 def test_the_table_is_replaced_and_all_else_stays() -> None:
     text = results.DATA.read_text()
     found = [verdict(2000), verdict(2001, 0.9, right=False), verdict(2002, None)]
+    found[2] = replace(found[2], suspect=(0.91, True))
     rows = [difficult.row("one", found), difficult.row("two", [verdict(2000, None)])]
     after = yaml.safe_load(difficult.rewritten(text, rows, date(2027, 1, 2), "python -m x"))
     before = yaml.safe_load(text)
@@ -88,6 +90,7 @@ def test_the_table_is_replaced_and_all_else_stays() -> None:
     assert cells["stated, %"] == "94.0"
     assert (cells["wrong"], cells["stated wrong"]) == ("1", "0.1")
     assert cells["intervals that hold"] == "1 of 2"
+    assert cells["suspects"] == "1 of 1, stated 91 %"
 
 
 def test_every_family_has_a_name_of_its_own() -> None:
