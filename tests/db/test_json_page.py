@@ -224,6 +224,8 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
         post("answer to an extension", f"{table}/extend", boots=2, dry_run=True)
         post("cancelled", f"{table}/cancel")
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
+    moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]
+    lab.post("decided incident", "/incident/i1/decide", token=moderator, act="reopen")
     for method, path, status in (
         ("GET", "/comparison/c999.json", 404),
         ("GET", "/comparison/b1.json", 400),
