@@ -32,6 +32,7 @@ ARRIVE_SECONDS: Final = 20.0
 REST_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 _READ_BYTES: Final = 1 << 20
+_WRITTEN: Final = re.compile(r"swingbot: line ([A-Za-z0-9]{1,12}) ([0-9a-f]{8})(?![0-9a-f])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ def _writes(survey: MachineSurvey, token: str) -> Iterator[str]:
 
 
 def _found(console: Console, text: str, token: str) -> FoundConsole:
-    lines = re.findall(rf"swingbot: line ([A-Za-z0-9]{{1,12}}) {token}", text)
+    lines = [line for line, written in _WRITTEN.findall(text) if written == token]
     return FoundConsole(
         console=console,
         line=lines[0] if lines else "",
