@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from swingbot.core.bisect.thresholds import PATHS_WRONG
+
+_NUMBERS: Final = re.compile(r"\b(commit |one of )(\d{1,9}(?:, \d{1,9})*)\b(?! commits)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,7 @@ class CommitRange:
                 return match[0]
             return match[1] + ", ".join(self.shas[idx][:12] for idx in places)
 
-        numbers = r"\b(commit |one of )(\d{1,9}(?:, \d{1,9})*)\b(?! commits)"
-        return re.sub(numbers, named, reason).replace("kernel", "commit")
+        return _NUMBERS.sub(named, reason).replace("kernel", "commit")
 
     def parent(self, idx: int) -> str:
         return self.shas[idx - 1]
