@@ -9,7 +9,7 @@ import pytest
 
 from swingbot.app.bisect_run.journal import open_journal
 from tests.bisect_run_worlds import World, bisect, wrong
-from tests.calibration.families import DIFFICULT
+from tests.calibration.families import DIFFICULT, EIGHT, Family, world
 from tests.calibration.score import judge
 
 
@@ -52,6 +52,29 @@ def test_a_step_below_the_layout_ends_after_few_equal_boots() -> None:
     facts = bisect(World(commits=12, level=100.12345, layout_sd=0.01, seed=2)).facts
     assert facts["status"] in ("inconclusive", "not_reproduced")
     assert facts["boots"] <= 30
+
+
+@pytest.mark.parametrize("seed", [3005, 3008, 3019, 3020])
+def test_a_change_that_two_odd_images_explain_is_not_two_steps(seed: int) -> None:
+    """The level falls and rises again within a few kernels, and none can be built again."""
+    noise = {"run_noise": 1e-4, "boot_noise": 1e-4, "image_modes": 0.3, "image_apart": 0.04}
+    exact = Family(name="odd", make=world(**{**EIGHT, "commits": (8, 16), **noise}))
+    assert judge(exact, seed).kind != "several"
+
+
+@pytest.mark.parametrize("seed", [3005, 3022])
+def test_all_images_beside_a_suspect_are_awaited(seed: int) -> None:
+    """The first of four that were asked for agreed, and the others do not."""
+    noise = {"run_noise": 1e-4, "boot_noise": 1e-4, "image_modes": 0.3, "image_apart": 0.04}
+    make = world(steps=0, **{**EIGHT, "commits": (8, 16), **noise})
+    verdict = judge(Family(name="odd", make=make), seed)
+    assert verdict.boots > 16
+
+
+def test_a_set_below_the_confidence_that_was_asked_for_names_no_commit() -> None:
+    (found,) = (f for f in DIFFICULT if f.name == "each image off by 1 %, -5 %")
+    stated = [v.stated for v in (judge(found, seed) for seed in range(8)) if v.stated is not None]
+    assert stated and min(stated) >= 0.99
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,9 @@ ODD_IMAGES_UNCHECKED: Final = 1.5
 # so odd images look like a step until their neighbours are measured too. Fewer: odd images cause
 # wrong claims; more: builds where no image is odd.
 UNCHECKED_NEIGHBOURS: Final = 4
+# The same where boots repeat to the last digit: one boot of a kernel is all that it can tell, and
+# costs little. 4: where 30 % of the images are odd, 4 of 25 ranges without a culprit get one.
+UNCHECKED_NEIGHBOURS_EXACT: Final = 8
 # Least and most boots of each image beside a suspect, controls included, where an odd image is the
 # only doubt, and the standard errors of its level that fit into the step by then. Fewer: noisy
 # testboxes leave suspects; more: boots where images are odd.

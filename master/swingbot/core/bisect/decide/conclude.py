@@ -37,6 +37,7 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
     credible set.
 
     `of_set`: a set was suspected, and stays one even if all but one of its commits are ruled out.
+    Nothing is named where odd images leave less than the probability that was asked for.
     """
     ev, row, post = case.ev, seen.row, case.posterior
     members = tuple(
@@ -45,6 +46,7 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
     single = len(members) == 1 and not of_set
     of_all = stated(case, seen.left, seen.right)
+    named = not of_set or of_all >= case.policy.confidence
     culprits = tuple(
         Culprit(
             idx=c,
@@ -56,17 +58,19 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
             interval_pct=interval,
         )
         for c in members
+        if named
     )
     return concluded(
         case,
         Conclusion(
-            kind="culprit" if single else "credible_set",
+            kind="inconclusive" if not named else "culprit" if single else "credible_set",
             reason=_of_commit(case, seen) if single else _of_set(case, seen, members),
             culprits=culprits,
             members=members,
             probability=of_all,
             change_pct=change,
             interval_pct=interval,
+            settled_by=None if named else "builds in another layout",
         ),
     )
 

@@ -14,7 +14,11 @@ from swingbot.core.bisect.decide.conclude import (
     stated,
 )
 from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots, fresh, missing_boots
-from swingbot.core.bisect.decide.image_checks import further_checks, unseen_images
+from swingbot.core.bisect.decide.image_checks import (
+    few_between_steps,
+    further_checks,
+    unseen_images,
+)
 from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
@@ -54,8 +58,13 @@ def confirm(
             return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     if sure and _agrees(case, seen):
-        around = [] if case.rebuilds or case.policy.odd_images <= 0 else _unseen(case, seen)
+        alone = not case.rebuilds and case.policy.odd_images > 0
+        around = _unseen(case, seen) if alone else []
         if not around:
+            if alone and any(boot.phase == "search" for boot in case.ev.pending):
+                return Wait(why="boots of other images are in flight")
+            if alone and few_between_steps(case.ev, case.whole.ev.last, seen.left, seen.right):
+                return _suspect(case, seen)
             return Confirmed(seen)
         if case.used + len(around) <= case.policy.max_boots:
             why = "other images next to the suspect show whether some are odd by themselves"

@@ -20,6 +20,7 @@ from swingbot.core.bisect.thresholds import (
     IMAGE_CHECK_ERRORS,
     SPREAD_SUSPECT,
     UNCHECKED_NEIGHBOURS,
+    UNCHECKED_NEIGHBOURS_EXACT,
 )
 from swingbot.core.model.bisection import WantedBoot
 
@@ -36,7 +37,7 @@ def unseen_images(ev: Evidence, left: int, right: int) -> list[WantedBoot]:
     for side in _sides(ev, left, right):
         seen = sum(image.boots > 0 for image in side)
         unseen = [image for image in side if not image.boots]
-        wanted += _boots(ev, unseen[: max(0, UNCHECKED_NEIGHBOURS - seen)])
+        wanted += _boots(ev, unseen[: max(0, _wanted_kernels(ev) - seen)])
     return sorted(wanted, key=lambda boot: (boot.idx, boot.layout))
 
 
@@ -64,6 +65,18 @@ def further_checks(ev: Evidence, post: Posterior, left: int, right: int) -> list
     return wanted[::-1] if pairs % 2 else wanted
 
 
+def few_between_steps(part: Evidence, last: int, left: int, right: int) -> bool:
+    """Whether another step is so near this one that odd images explain both: a part of a range
+    begins or ends there, with too few kernels in between.
+
+    `last`: the last position of the whole range.
+    """
+    before, behind = sum(part.measurable[: left + 1]), sum(part.measurable[right:])
+    return (part.first > 0 and before < _wanted_kernels(part)) or (
+        part.first + part.last < last and behind < _wanted_kernels(part)
+    )
+
+
 def _most_boots(post: Posterior) -> int:
     """Boots of an image after which its level is known well beside the step; the least where it
     may be the spread that changes."""
@@ -76,8 +89,9 @@ def _most_boots(post: Posterior) -> int:
 def _sides(ev: Evidence, left: int, right: int) -> tuple[list[_Image], list[_Image]]:
     """The images before the step and behind it, controls of its two kernels first."""
     boots = Counter((ev.where(b), b.layout) for b in ev.asked)
-    before = [p for p in range(left, -1, -1) if ev.measurable[p]][:UNCHECKED_NEIGHBOURS]
-    behind = [p for p in range(right, ev.last + 1) if ev.measurable[p]][:UNCHECKED_NEIGHBOURS]
+    most = _wanted_kernels(ev)
+    before = [p for p in range(left, -1, -1) if ev.measurable[p]][:most]
+    behind = [p for p in range(right, ev.last + 1) if ev.measurable[p]][:most]
 
     def images(kernel: int, near: Sequence[int]) -> list[_Image]:
         keys = [(kernel, 0), *(c for c in ev.controls if c[0] == kernel)]
@@ -85,6 +99,11 @@ def _sides(ev: Evidence, left: int, right: int) -> tuple[list[_Image], list[_Ima
         return [_Image(p, layout, boots[p, layout]) for p, layout in keys]
 
     return images(left, before), images(right, behind)
+
+
+def _wanted_kernels(ev: Evidence) -> int:
+    """Kernels on each side of a step, those beside it included."""
+    return UNCHECKED_NEIGHBOURS_EXACT if ev.exact else UNCHECKED_NEIGHBOURS
 
 
 def _boots(ev: Evidence, images: Sequence[_Image]) -> list[WantedBoot]:

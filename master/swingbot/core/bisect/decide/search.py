@@ -83,7 +83,9 @@ def _nothing_tells(case: Assessment) -> Action:
                 " cannot help"
             ),
         )
-    left, right = hull(case.ev, case.posterior, case.policy.confidence)
+    # of all that is possible, a creep and no step included
+    some = float(case.posterior.commit.sum()) * (1.0 - case.posterior.creep)
+    left, right = hull(case.ev, case.posterior, min(case.policy.confidence / max(some, 0.5), 1.0))
     action = confirm(case, left, right, of_set=True)
     if isinstance(action, Confirmed):
         return found(case, action.seen, of_set=True)
