@@ -16,8 +16,6 @@ from swingbot_worker.testbox.adopt.config_commands import command
 from tests.contract.labs import ROOT
 from tests.fakes import ssh_machine
 
-pytestmark = pytest.mark.skipif(bool(ssh_machine.lacking()), reason=ssh_machine.lacking() or "-")
-
 # The driver of ixgbe is in the configuration, those of i40e and of a Mellanox card are not, and
 # that of the BMC's screen needs DRM, which it switches off.
 MODULES = {"ixgbe": "ixgbe", "i40e": "i40e", "mlx5_core": "mlx5_core", "ast": "ast", "acpi-ged": ""}
@@ -61,7 +59,7 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
             "memory_mb": 64,
             "kconfig": "server-x86_64",
             "ssh": {
-                "host": "localhost",
+                "host": "127.0.0.1",
                 "port": machine.port,
                 "key": str(machine.key),
                 "known_hosts": str(machine.known_hosts),

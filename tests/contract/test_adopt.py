@@ -30,11 +30,10 @@ from swingbot_worker.testbox.adopt.find_console import marks
 from swingbot_worker.testbox.adopt.survey import answer
 from swingbot_worker.testbox.ssh import power_switch
 from tests.contract.labs import ROOT
-from tests.contract.test_ipmi import left_by_a_killed_reader, not_installed, serial_line, simulated
+from tests.contract.test_ipmi import left_by_a_killed_reader, serial_line, simulated
 from tests.fakes import ssh_machine
 from tests.fakes.ssh_machine import SshMachine
-
-pytestmark = pytest.mark.skipif(bool(ssh_machine.lacking()), reason=ssh_machine.lacking() or "-")
+from tests.lab.debs import debian_program
 
 CPUS = 16
 CPU = """processor	: 0
@@ -127,7 +126,7 @@ def adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def start(over: dict[str, Path]) -> tuple[SshMachine, Any]:
             machine = stack.enter_context(ssh_machine.ssh_machine(folder, over))
 
-            def run(*options: str, host: str = "localhost") -> Result:
+            def run(*options: str, host: str = "127.0.0.1") -> Result:
                 return CliRunner().invoke(command, [host, *machine.options, *options])
 
             return machine, run
@@ -161,7 +160,8 @@ def test_a_server_with_two_sockets_gets_its_file_and_another_run_changes_nothing
     again = run("--out", str(out))
     assert (again.exit_code, out.read_text()) == (0, before)
     assert "exists and is kept: the machine is as it says" in again.output
-    assert run().stdout == before.replace("rack1", "localhost")
+    named = before.replace("name: rack1", 'name: "127.0.0.1"').replace("rack1", "127.0.0.1")
+    assert run().stdout == named
 
 
 def test_a_machine_with_fewer_cpus_and_memory_than_its_file_differs(
@@ -355,13 +355,12 @@ def test_a_console_keeps_the_speed_that_the_idle_system_gave_it(
 
 def test_the_verb_is_there_and_speaks_json(adopted: Any, tmp_path: Path) -> None:
     machine, _ = adopted(described(tmp_path / "files", two_sockets()))
-    argv = [sys.executable, "-m", "swingbot_worker.cli", "adopt", "localhost", *machine.options]
+    argv = [sys.executable, "-m", "swingbot_worker.cli", "adopt", "127.0.0.1", *machine.options]
     done = subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
     assert said["file"].startswith("# Written by") and said["to_do"] and said["differs"] == []
 
 
-@pytest.mark.skipif(not_installed(), reason="needs Debian's openipmi and ipmitool")
 def test_a_bmc_gives_power_and_console_and_the_session_is_ended(
     adopted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,9 +369,9 @@ def test_a_bmc_gives_power_and_console_and_the_session_is_ended(
     with serial_line(line) as serial, simulated(tmp_path / "bmc", serial) as reached:
         reached.says("lan", "set", "1", "ipaddr", "127.0.0.1")
         # Here the BMC of the machine and that in the network are one that has a port of its own.
-        here = f'exec /usr/bin/{shlex.join([*reached.words, "-C", "3"])} "$@"\n'
+        here = f'exec {shlex.join([*reached.words, "-C", "3"])} "$@"\n'
         ssh_machine.program(tmp_path / "machine", "ipmitool", here)
-        there = f'exec /usr/bin/ipmitool -C 3 -p {reached.port} "$@"\n'
+        there = f'exec {shlex.join(debian_program("ipmitool"))} -C 3 -p {reached.port} "$@"\n'
         ssh_machine.program(tmp_path, "ipmitool", there)
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
         _, run = adopted({**described(tmp_path / "files", two_sockets()), "/dev/ttyS1": line})

@@ -10,7 +10,6 @@ import contextlib
 import pty
 import select
 import shlex
-import shutil
 import socket
 import subprocess
 import threading
@@ -24,13 +23,7 @@ import pytest
 
 from swingbot_worker.testbox.ssh import bmc
 from tests.contract.played import OUT, Testbox, hasten
-
-
-def not_installed() -> bool:
-    return shutil.which("ipmi_sim") is None or shutil.which("ipmitool") is None
-
-
-pytestmark = pytest.mark.skipif(not_installed(), reason="needs Debian's openipmi and ipmitool")
+from tests.lab.debs import debian_program
 
 _LAN = """name "bmc"
 set_working_mc 0x20
@@ -120,6 +113,7 @@ def serial_line(output: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def simulated(folder: Path, serial: int) -> Iterator[Bmc]:
+    ipmitool = debian_program("ipmitool")
     folder.mkdir()
     port = free_port(socket.SOCK_DGRAM)
     (folder / "lan").write_text(_LAN.format(port=port, serial=serial, folder=folder))
@@ -128,13 +122,13 @@ def simulated(folder: Path, serial: int) -> Iterator[Bmc]:
     (folder / "mc").write_text(_MC)
     (folder / "password").write_text("secret")
     (folder / "state").mkdir()
-    argv = ["ipmi_sim", "-n", "-p", "-c", "lan", "-f", "mc", "-s", "state"]
+    argv = [*debian_program("ipmi_sim"), "-n", "-p", "-c", "lan", "-f", "mc", "-s", "state"]
     # -C 3: this BMC does not say which cipher suites it has
     reach = ["-I", "lanplus", "-C", "3", "-H", "127.0.0.1", "-p", str(port), "-U", "swingbot"]
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)
     try:
-        made = Bmc(["ipmitool", *reach, "-f", str(folder / "password")], port)
+        made = Bmc([*ipmitool, *reach, "-f", str(folder / "password")], port)
         give_up = time.monotonic() + 30
         while "Chassis Power is" not in made.says(
             "-N", "1", "-R", "2", "chassis", "power", "status"

@@ -17,7 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SSHD = "/usr/sbin/sshd"
+import pytest
+
+from tests.lab.debs import debian_program
+
 _CONFIG = """\
 Port {port}
 ListenAddress 127.0.0.1
@@ -32,12 +35,10 @@ SetEnv PATH={folder}/bin:/usr/bin:/bin
 """
 
 
-def lacking() -> str:
+def _lacking() -> str:
     """Why no such machine can be had here; empty if it can."""
     if os.getuid() != 0:
         return "root logs in to a testbox, and only root can serve that"
-    if not os.access(SSHD, os.X_OK):
-        return "needs Debian's openssh-server"
     alone = ["bwrap", "--bind", "/", "/", "--dev", "/dev", "true"]
     done = subprocess.run(alone, capture_output=True, check=False)
     return "" if done.returncode == 0 else "needs namespaces (bubblewrap)"
@@ -75,10 +76,13 @@ def program(folder: Path, name: str, script: str = "exit 0\n") -> None:
 
 @contextlib.contextmanager
 def ssh_machine(folder: Path, over: Mapping[str, Path]) -> Iterator[SshMachine]:
-    """Serve until the end of the block.
+    """Serve until the end of the block. Skips the test if no such machine can be had here.
 
     `over`: path on the machine -> a file or directory of this host that is seen there.
     """
+    if why := _lacking():
+        pytest.skip(why)
+    sshd = debian_program("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -87,7 +91,7 @@ def ssh_machine(folder: Path, over: Mapping[str, Path]) -> Iterator[SshMachine]:
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
         subprocess.run(words, check=True)
     host_key = " ".join((folder / "host_key.pub").read_text().split()[:2])
-    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port},[localhost]:{port} {host_key}\n")
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key}\n")
     (folder / "config").write_text(_CONFIG.format(port=port, folder=folder))
     (folder / "passwd").write_text(_passwd(Path("/etc/passwd").read_text()))
     (folder / "bin").mkdir(exist_ok=True)
@@ -96,7 +100,7 @@ def ssh_machine(folder: Path, over: Mapping[str, Path]) -> Iterator[SshMachine]:
         *("bwrap", "--die-with-parent", "--cap-add", "ALL", "--bind", "/", "/", "--dev", "/dev"),
         *("--tmpfs", "/run", "--dir", "/run/sshd", "--chmod", "0755", "/run/sshd"),
         *(word for place, path in binds.items() for word in ("--dev-bind", str(path), place)),
-        *(SSHD, "-D", "-e", "-f", str(folder / "config")),
+        *(*sshd, "-D", "-e", "-f", str(folder / "config")),
     ]
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

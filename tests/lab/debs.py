@@ -1,9 +1,10 @@
 """Debian packages in a folder that apt takes as a source: what a server of the tests can install
-without a network.
+without a network; and programs of packages that this host does not install.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -12,11 +13,15 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from swingbot_worker import lease
 from swingbot_worker.rootfs.debian import system_sources
 from swingbot_worker.site import from_environment
 
 SUITE = "bookworm"
+# Packages with programs that tests run. Installed, they would start services on a developer's host.
+UNINSTALLED = ("openssh-server", "openipmi", "ipmitool")
 
 
 def sources_list() -> str:
@@ -36,7 +41,7 @@ def sources_list() -> str:
 
 
 def debs(packages: Sequence[str], root: Path) -> Path:
-    """A folder with `packages` and all that they need beyond what `root` has.
+    """A folder with `packages`, and with all that they need beyond what `root` has.
 
     `Packages` in it is its index. Made once a set.
     """
@@ -54,6 +59,41 @@ def debs(packages: Sequence[str], root: Path) -> Path:
             )
             (folder / "Packages.part").rename(folder / "Packages")
     return folder
+
+
+def debian_program(name: str) -> list[str]:
+    """The words that run a program of `UNINSTALLED`: this host's, or one unpacked in the cache.
+
+    Skips the test if this host has none and apt downloads none.
+    """
+    if here := shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin"):
+        return [here]
+    root, why = _unpacked()
+    if why:
+        pytest.skip(f"needs {name}: {why}")
+    [path] = root.glob(f"usr/*bin/{name}")
+    libraries = [*root.glob("lib/*-linux-gnu"), *root.glob("usr/lib/*-linux-gnu")]
+    return ["env", f"LD_LIBRARY_PATH={':'.join(map(str, libraries))}", str(path)]
+
+
+@functools.cache
+def _unpacked() -> tuple[Path, str]:
+    """`UNINSTALLED` with all that they need beyond what this host has, and why they are not there.
+
+    Once a process: without a network not every test waits for apt.
+    """
+    try:
+        folder = debs(UNINSTALLED, Path("/"))
+    except (OSError, RuntimeError) as error:
+        return Path(), str(error)
+    root, part = folder / "root", folder / "root.part"
+    with lease.cache_entry(root):
+        if not root.exists():
+            shutil.rmtree(part, ignore_errors=True)
+            for deb in sorted(folder.glob("*.deb")):
+                subprocess.run(["dpkg-deb", "--extract", str(deb), str(part)], check=True)
+            part.rename(root)
+    return root, ""
 
 
 def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
@@ -78,7 +118,8 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
         "-qq",
         *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")),
     ]
-    for argv in ([*apt, "update"], [*apt, "--yes", "--download-only", "install", *packages]):
+    fetch = [*apt, "--yes", "--download-only", "--reinstall", "install", *packages]
+    for argv in ([*apt, "update"], fetch):
         done = subprocess.run(
             argv,
             capture_output=True,
