@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -160,14 +161,18 @@ def test_pages_that_need_a_token_say_so_to_a_command(db_url: str, tmp_path: Path
         assert allowed.exit_code == 0 and allowed.output == run("list trees", here(web)).output
 
 
-class Stranger(BaseHTTPRequestHandler):
-    """Answers every request with the server's `answer`: status, headers and body."""
+Answer = tuple[int, dict[str, str], bytes]
 
-    answer: tuple[int, dict[str, str], bytes]
+
+class Stranger(BaseHTTPRequestHandler):
+    """Answers every request with the server's `answer` for its address, or the one for all:
+    status, headers and body.
+    """
 
     def do_GET(self) -> None:
         self.server.seen.append(self.headers.get("authorization"))  # type: ignore[attr-defined]
-        status, headers, body = self.server.answer  # type: ignore[attr-defined]
+        answers, answer = self.server.answers  # type: ignore[attr-defined]
+        status, headers, body = answers.get(self.path, answer)
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
@@ -180,11 +185,15 @@ class Stranger(BaseHTTPRequestHandler):
 
 @contextmanager
 def stranger(
-    status: int, headers: dict[str, str], body: bytes = b""
+    status: int,
+    headers: dict[str, str],
+    body: bytes = b"",
+    answers: Mapping[str, Answer] = MappingProxyType({}),
 ) -> Iterator[tuple[str, list[str | None]]]:
     with HTTPServer(("127.0.0.1", 0), Stranger) as server:
         seen: list[str | None] = []
-        server.answer, server.seen = (status, headers, body), seen  # type: ignore[attr-defined]
+        server.answers = answers, (status, headers, body)  # type: ignore[attr-defined]
+        server.seen = seen  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

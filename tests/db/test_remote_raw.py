@@ -3,15 +3,20 @@ else."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from click.testing import Result
 
 from swingbot.core.access.roles import Role
+from swingbot.core.raw import tables
 from tests.database import fresh
 from tests.db.test_raw_results import a_compared_brain, results_tar
 from tests.db.test_remote import SERVICE, elsewhere, here, run, stranger
@@ -87,14 +92,115 @@ def test_what_the_store_lost_is_named_in_the_same_words(db_url: str, tmp_path: P
 def test_a_service_cannot_write_outside_of_the_directory(
     path: Any, key: str, tmp_path: Path
 ) -> None:
-    boot = {
-        "id": path if key == "boot" else "x1",
-        "runs": [{"result_root": path}] if key == "root" else [],
-    }
+    boot = A_BOOT | ({"id": path} if key == "boot" else {})
+    boot["runs"] = [A_RUN | {"result_root": path}] if key == "root" else []
     named = [{"path": path, "sha256": "0" * 64, "size": 1}] if key == "file" else []
-    manifest = json.dumps({"id": "c1", "kind": "comparison", "files": named, "boots": [boot]})
-    with stranger(200, SERVICE, manifest.encode()) as (url, _):
-        env = {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path / "home")}
-        said = run(f"raw c1 --out {tmp_path / 'deep' / 'out'}", env)
-    assert said.exit_code == 1 and "outside of the directory" in said.output
+    said = asked({"manifest.json": a_manifest(named, boot)}, tmp_path)
+    reason = "outside of the directory" if path != 5 else "something else than a manifest"
+    assert said.exit_code == 1 and reason in said.output
     assert not list(tmp_path.iterdir())
+
+
+A_RUN: Final = {"unit_job": "u", "run": 0, "status": "ok", "result_root": None}
+A_BOOT: Final[dict[str, Any]] = {
+    "id": "x1",
+    "k": 0,
+    "commit": "c",
+    "testbox": "t",
+    "roles": ["base"],
+    "runs": [],
+    "facts": {},
+    "files": {},
+}
+
+
+def a_manifest(files: list[Any], *boots: Any) -> bytes:
+    about = {"id": "c1", "kind": "comparison"}
+    return json.dumps(about | {"files": files, "boots": boots}).encode()
+
+
+def asked(pages: Mapping[str, bytes], tmp_path: Path) -> Result:
+    """What `swingbot raw c1` says of a service with these pages below /raw/c1/."""
+    answers = {f"/raw/c1/{path}": (200, SERVICE, page) for path, page in pages.items()}
+    with stranger(200, SERVICE, answers=answers) as (url, _):
+        env = {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path / "home")}
+        return run(f"raw c1 --out {tmp_path / 'deep' / 'out'}", env)
+
+
+def samples(*roots: str) -> bytes:
+    names = ("boot", "testbox", "unit_job", "metric")
+    more = {"run": 0, "seq": 0, "value": 1.0}
+    rows = ({**dict.fromkeys(names, "x"), **more, "result_root": root} for root in roots)
+    return "".join(tables.csv_lines(tables.SAMPLES, rows)).encode()
+
+
+def results_of_a_guest(*names: str) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name in names:
+            entry = tarfile.TarInfo(name)
+            entry.size = 4
+            tar.addfile(entry, io.BytesIO(b"evil"))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize("root", ["../evil", "/{tmp}/deep/evil", "a/../../evil"])
+def test_no_sample_leads_outside_of_the_directory(root: str, tmp_path: Path) -> None:
+    root = root.format(tmp=str(tmp_path).lstrip("/"))
+    pages = {"manifest.json": a_manifest([]), "samples.csv": samples("fine", root)}
+    said = asked(pages, tmp_path)
+    assert said.exit_code == 1 and "outside of the directory" in said.output
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_no_run_is_written_through_the_link_of_another_one(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "home").mkdir(parents=True)
+    # a/boot leads to home/ in the directory, so a/boot/boot would lead to the one beside it
+    content = results_of_a_guest("u/0/keys")
+    sha256 = hashlib.sha256(content).hexdigest()
+    roots = {"v": "a", "w": "a/boot", "u": "home/boot"}
+    runs = [A_RUN | {"unit_job": job, "result_root": root} for job, root in roots.items()]
+    boot = A_BOOT | {"files": {"results.tar": {"sha256": sha256}}, "runs": runs}
+    file = {"path": "home/results.tar", "sha256": sha256, "size": len(content)}
+    pages = {"manifest.json": a_manifest([file], boot), "home/results.tar": content}
+    said = asked({**pages, "samples.csv": samples()}, tmp_path)
+    assert said.exit_code == 1 and "through a link" in said.output
+    assert not list((tmp_path / "deep" / "home").iterdir())
+
+
+def test_no_guest_writes_to_the_directory_of_its_boot(tmp_path: Path) -> None:
+    content = results_of_a_guest("u/0/fine", "u/0/boot/console.log")
+    sha256 = hashlib.sha256(content).hexdigest()
+    boot = A_BOOT | {
+        "files": {"results.tar": {"sha256": sha256}},
+        "runs": [A_RUN | {"result_root": "result/a"}],
+    }
+    log = {"path": "x1/console.log", "sha256": hashlib.sha256(b"log").hexdigest(), "size": 3}
+    file = {"path": "x1/results.tar", "sha256": sha256, "size": len(content)}
+    pages = {"manifest.json": a_manifest([log, file], boot), "x1/results.tar": content}
+    said = asked({**pages, "x1/console.log": b"log", "samples.csv": samples()}, tmp_path)
+    out = tmp_path / "deep" / "out"
+    assert said.exit_code == 1 and "through a link" in said.output
+    assert (out / "x1" / "console.log").read_bytes() == b"log"
+    assert (out / "result" / "a" / "fine").read_bytes() == b"evil"
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {"manifest.json": a_manifest([{"path": "a", "sha256": "0" * 64, "size": "1"}])},
+        {"manifest.json": a_manifest([{"path": "a", "sha256": "0" * 64, "size": -1}])},
+        {"manifest.json": a_manifest([{"path": "a", "sha256": "0" * 64}])},
+        {"manifest.json": a_manifest([], A_BOOT | {"files": []})},
+        {"manifest.json": a_manifest([], A_BOOT | {"facts": 1})},
+        {"manifest.json": a_manifest([], {"id": "x1", "runs": []})},
+        {"manifest.json": b"[]"},
+        {"manifest.json": a_manifest([]), "samples.csv": b"x" * (3 << 20)},
+    ],
+)
+def test_a_service_that_answers_nonsense_gets_a_sentence(
+    pages: dict[str, bytes], tmp_path: Path
+) -> None:
+    said = asked(pages, tmp_path)
+    assert said.exit_code == 1 and said.stderr.startswith("swingbot: "), said.output
+    assert "something else than a manifest" in said.stderr or "a line has more" in said.stderr

@@ -28,6 +28,10 @@ class FileMissing(Exception):
     """The service does not have a file; the message says why."""
 
 
+class LeadsElsewhere(OSError):
+    """A file would be written outside of the directory, or through a link in it."""
+
+
 class RawResults(Protocol):
     """Each method raises NotFound, and BadId for an object without raw results."""
 
@@ -94,7 +98,7 @@ class Export:
     # --- unmodified files ---
 
     def _fetch_file(self, id: str, file: Row, progress: CopyProgress) -> None:
-        target = self._out / file["path"]
+        target = self._place(file["path"])
         if (
             target.is_file()
             and target.stat().st_size == file["size"]
@@ -114,7 +118,7 @@ class Export:
                 self.bytes += file["size"]
                 progress.add(file["size"])
                 return
-            (self._out / file["path"]).unlink()
+            target.unlink()
             del self._sums[file["path"]]
             reason = "its content does not match its sha256"
         self.notes.append(f"{file['path']}: {reason}")
@@ -170,12 +174,12 @@ class Export:
                     continue
                 try:
                     self._put(f"{root}/{member.path}".lstrip("/"), [member.read()])
-                except tarfile.ReadError as error:
+                except (tarfile.ReadError, LeadsElsewhere) as error:
                     self.notes.append(f"{boot}: {error}")
 
     def _link(self, root: str, place: str) -> None:
         """Link `boot` in a run's directory to the boot's directory, to store a console log once."""
-        directory = self._out / root
+        directory = self._place(f"{root}/boot").parent
         directory.mkdir(parents=True, exist_ok=True)
         link, target = directory / "boot", os.path.relpath(self._out / place, directory)
         if not link.is_symlink() or os.readlink(link) != target:
@@ -192,11 +196,14 @@ class Export:
             for _, run in groupby(
                 samples, key=lambda row: (row["boot"], row["unit_job"], row["run"])
             ):
-                of_run = list(run)
-                metrics.update(row["metric"] for row in of_run)
-                self._write_stats(of_run)
-                self.samples += len(of_run)
-                yield from of_run
+                root, values = "", dict[str, list[float]]()
+                for row in run:
+                    root = row["result_root"] or ""
+                    values.setdefault(row["metric"], []).append(row["value"])
+                    self.samples += 1
+                    yield row
+                metrics.update(values)
+                self._write_stats(root, values)
 
         self._write(
             "samples.csv",
@@ -207,12 +214,7 @@ class Export:
             tables.csv_lines(tables.METRICS, tables.metric_rows(self._programs, metrics)),
         )
 
-    def _write_stats(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        values: dict[str, list[float]] = {}
-        root = ""
-        for row in rows:
-            root = row["result_root"] or ""
-            values.setdefault(row["metric"], []).append(row["value"])
+    def _write_stats(self, root: str, values: Mapping[str, list[float]]) -> None:
         if root:
             stats = {
                 metric: numbers[0] if len(numbers) == 1 else numbers
@@ -222,12 +224,27 @@ class Export:
 
     # --- writing ---
 
+    def _place(self, path: str) -> Path:
+        """Return where a file is written. Raises LeadsElsewhere.
+
+        The names come from a service and from guests, and a link of one run could lead another one
+        anywhere.
+        """
+        target = self._out
+        for part in path.split("/"):
+            if part in ("", ".", "..") or (target != self._out and target.is_symlink()):
+                raise LeadsElsewhere(
+                    f"{path[:200]!r} is refused: it leads out of the directory or through a link"
+                )
+            target /= part
+        return target
+
     def _write(self, path: str, lines: Iterable[str]) -> None:
         self._put(path, (line.encode() for line in lines))
 
     def _put(self, path: str, chunks: Iterable[bytes]) -> str:
         """Write a file atomically; record and return its sha256."""
-        target = self._out / path
+        target = self._place(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(target.name + ".part")
         digest = hashlib.sha256()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import quote
 
 from swingbot.app.raw_export import FileMissing, Row
@@ -14,6 +15,51 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
 from swingbot.service.ports import RequestError
+from swingbot_jobs import codec
+
+_LINE_CHARACTERS: Final = 1 << 20  # of samples.csv; swingbot's own have a few hundred
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedFile:
+    path: str
+    sha256: str
+    size: codec.Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedRun:
+    unit_job: str
+    run: int
+    status: str
+    result_root: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedDigest:
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedBoot:
+    id: str
+    k: object
+    commit: object
+    testbox: object
+    roles: tuple[str, ...]
+    runs: tuple[_ExportedRun, ...]
+    facts: Mapping[str, object] | None
+    files: Mapping[str, _ExportedDigest] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedManifest:
+    """What an export uses of a manifest."""
+
+    id: str
+    kind: str
+    files: tuple[_ExportedFile, ...]
+    boots: tuple[_ExportedBoot, ...]
 
 
 class HttpRaw:
@@ -26,21 +72,23 @@ class HttpRaw:
         ids.read(id)
         found = self._service.json(f"/raw/{id}/manifest.json")
         try:
-            paths = [file["path"] for file in found["files"]]
-            paths += [boot["id"] for boot in found["boots"]]
-            paths += [
-                run["result_root"]
-                for boot in found["boots"]
-                for run in boot["runs"]
-                if run["result_root"]
-            ]
-            bad = next((path for path in paths if not _is_inside(path)), None)
-        except (KeyError, TypeError):
-            raise ServiceError(f"{self._url} answers with something else than a manifest") from None
-        if bad is not None:
-            raise ServiceError(f"{self._url} names a file outside of the directory: {bad!r}")
+            known = codec.typed(_ExportedManifest, found, ignore_unknown=True)
+        except codec.BadDocument as error:
+            raise ServiceError(
+                f"{self._url} answers with something else than a manifest: {error}"
+            ) from None
+        self._check_inside(file.path for file in known.files)
+        self._check_inside(boot.id for boot in known.boots)
+        roots = (run.result_root for boot in known.boots for run in boot.runs)
+        self._check_inside(filter(None, roots))
         manifest: Row = found
         return manifest
+
+    def _check_inside(self, paths: Iterable[str]) -> None:
+        """Raises ServiceError for a path that is not relative, or leads elsewhere."""
+        bad = next((path for path in paths if not _is_inside(path)), None)
+        if bad is not None:
+            raise ServiceError(f"{self._url} names a file outside of the directory: {bad[:200]!r}")
 
     def content(self, id: str, file: Row) -> Iterator[bytes]:
         path, size = file["path"], 0
@@ -60,25 +108,32 @@ class HttpRaw:
 
     def samples(self, id: str) -> Iterator[Mapping[str, Any]]:
         try:
-            yield from tables.read_samples(_lines(self._service.pieces(f"/raw/{id}/samples.csv")))
+            lines = _lines(self._service.pieces(f"/raw/{id}/samples.csv"))
+            for row in tables.read_samples(lines):
+                self._check_inside(filter(None, [row["result_root"]]))
+                yield row
         except ValueError as error:
             if isinstance(error, RequestError | NotFound):
                 raise
             raise ServiceError(f"samples.csv of {self._url} cannot be read: {error}") from None
 
 
-def _is_inside(path: Any) -> bool:
+def _is_inside(path: str) -> bool:
     """Return True for a relative path that leads nowhere else."""
-    if not isinstance(path, str) or not path.isprintable() or "\\" in path:
+    if not path.isprintable() or "\\" in path:
         return False
     return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Return the lines of UTF-8 text with their ends."""
+    """Return the lines of UTF-8 text with their ends. Raises ValueError for one that is too
+    long.
+    """
     decoder, rest = codecs.getincrementaldecoder("utf-8")(), ""
     for piece in pieces:
         *lines, rest = (rest + decoder.decode(piece)).split("\n")
         yield from (f"{line}\n" for line in lines)
+        if len(rest) > _LINE_CHARACTERS:
+            raise ValueError(f"a line has more than {_LINE_CHARACTERS} characters")
     if rest:
         yield rest
