@@ -100,6 +100,24 @@ def at_most(most: float) -> Check:
     )
 
 
+def at_most_characters(most: int) -> Check:
+    return Stated(
+        lambda text: None if len(text or "") <= most else _too_long(len(text), "characters", most),
+        (("maxLength", most),),
+    )
+
+
+def at_most_entries(most: int) -> Check:
+    return Stated(
+        lambda found: None if len(found) <= most else _too_long(len(found), "entries", most),
+        (("maxItems", most),),
+    )
+
+
+def _too_long(length: int, unit: str, most: int) -> str:
+    return f"has {length} {unit}; at most {most} are allowed"
+
+
 def one_of(*words: str) -> Check:
     return Stated(
         lambda text: None if text in words else f"{text!r} is not one of {', '.join(words)}",

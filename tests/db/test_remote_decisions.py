@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.core.access.roles import Role
+from swingbot.core.limits import COMMIT_NAME_CHARACTERS
 from tests.database import fresh
 from tests.db.test_remote import elsewhere, here, run
 from tests.postgres import Server
@@ -43,6 +44,9 @@ DECIDED: Final = (
     "incident split i1 --bisection c1",
     "incident fixed-by i1 nothing",
     "incident invalid i1 --reason {long}",
+    "incident fixed-by i1 {long}",
+    "incident merge {many} --into i1",
+    "incident split i1 --bisection {long}",
     "incident list --status colourful",
 )
 # Who decided and when.
@@ -75,7 +79,7 @@ def sites(pg: Server, template: str, tmp_path: Path) -> Iterator[list[Served]]:
 def test_a_decision_from_elsewhere_is_that_of_the_host(sites: list[Served], tmp_path: Path) -> None:
     host, away = sites
     token = away.token("Ada", Role.MODERATOR)["Authorization"].split()[1]
-    named = {"commit": "4f" * 20, "long": "x" * 501}
+    named = {"commit": "4f" * 20, "long": "x" * 501, "many": "i2 " * 201}
     for typed in DECIDED:
         words = typed.format(**named)
         on_host = run(words, here(host))
@@ -100,6 +104,15 @@ def test_only_a_moderator_decides(sites: list[Served], tmp_path: Path) -> None:
     assert "i1 is open" in run("incident show i1", anonymous).output
     moderator = away.token("Ada", Role.MODERATOR)
     bodies: list[Any] = [{}, {"act": "burn"}, {"act": "close", "more": 1}, {"act": "merge"}, [], 5]
+    long = "9" * 50_000
+    bodies += [
+        {"act": "fixed-by", "commit": "f" * (COMMIT_NAME_CHARACTERS + 1)},
+        {"act": "fixed-by", "commit": long},
+        {"act": "merge", "others": ["i2"] * 201},
+        {"act": "merge", "others": [f"i{long}"]},
+        {"act": "split", "bisection": f"b{long}"},
+        {"act": "close", "reason": long},
+    ]
     for body in bodies:
         answer = away.client.post("/incident/i1/decide", json=body, headers=moderator)
-        assert answer.status_code == 400 and answer.json()["error"], body
+        assert answer.status_code == 400 and 0 < len(answer.json()["error"]) < 400, body

@@ -68,8 +68,9 @@ DAILY_REQUESTS: Final = 200
 # Seconds of planning requests of a person in 24 hours.
 PLANNING_SECONDS: Final = 3600.0
 
-# Characters of a reason that a person gives; of a testbox's state the rest is cut.
+# Characters of a person's reason, or name of a commit; of a testbox's state the rest is cut.
 WHY_CHARACTERS: Final = 500
+COMMIT_NAME_CHARACTERS: Final = 100
 # Bytes of a mail to the local mail server, or read for its page; swingbot's own are below 10 KB.
 MAIL_BYTES: Final = 1 << 20
 # Characters of a repository's address.

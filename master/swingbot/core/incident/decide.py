@@ -10,13 +10,16 @@ from typing import Annotated, Final, Literal
 
 from swingbot.core import limits
 from swingbot.core.model.statuses import IncidentStatus, ReportKind
-from swingbot_jobs.codec import Sparse, one_of
+from swingbot_jobs.codec import Sparse, at_most_characters, at_most_entries, one_of
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
 MOVES: Final = ("merge", "split")  # of sightings
 KINDS_OF_ITS_END: Final[tuple[ReportKind, ...]] = ("retraction", "fixed")
+
+_COMMIT: Final = at_most_characters(limits.COMMIT_NAME_CHARACTERS)
+_OTHERS: Final = at_most_entries(limits.TABLE_ROWS)
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was
 # measured.
@@ -34,9 +37,9 @@ class IncidentDecision:
     """What a person decides about an incident; also the JSON of a request (docs/remote.md)."""
 
     act: Annotated[str, one_of(*ACTS, *MOVES)]
-    reason: Sparse[str | None] = None
-    commit: Sparse[str | None] = None  # of `fixed-by`
-    others: Sparse[tuple[str, ...]] = ()  # incidents to be merged into it
+    reason: Sparse[str | None] = None  # WHY_CHARACTERS without spaces that are too many
+    commit: Annotated[Sparse[str | None], _COMMIT] = None  # of `fixed-by`
+    others: Annotated[Sparse[tuple[str, ...]], _OTHERS] = ()  # incidents to be merged into it
     bisection: Sparse[str | None] = None  # of `split`: whose culprit becomes separate
 
 

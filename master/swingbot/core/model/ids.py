@@ -48,7 +48,7 @@ def read(text: str, kind: str | None = None) -> tuple[str, int]:
     match = _ID.fullmatch(text.strip())
     if match is None or match[1] not in KINDS:
         raise BadId(
-            f"{text!r} is not an id: ids are a letter and a number,"
+            f"{text[:40]!r} is not an id: ids are a letter and a number,"
             " such as c5 (comparison) or b2 (bisection)"
         )
     matched_kind = KINDS[match[1]]

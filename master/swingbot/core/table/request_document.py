@@ -18,7 +18,7 @@ from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
-from swingbot_jobs.codec import Sparse, Stated, at_least, one_of
+from swingbot_jobs.codec import Sparse, Stated, at_least, at_most_entries, one_of
 
 _COMMIT: Final = re.compile("[0-9a-f]{40}")
 AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
@@ -32,11 +32,8 @@ def _is_base64(text: str) -> str | None:
     return None
 
 
-def _few(entries: Collection[Any]) -> str | None:
-    """Each entry costs a search of the kernels, or a child that reads patches."""
-    if len(entries) <= TABLE_ROWS:
-        return None
-    return f"has {len(entries)} entries; at most {TABLE_ROWS} are allowed"
+# Each entry costs a search of the kernels, or a child that reads patches.
+_FEW: Final = at_most_entries(TABLE_ROWS)
 
 
 def _is_name(text: str) -> str | None:
@@ -55,7 +52,7 @@ def _are_labels(values: Mapping[str, str]) -> str | None:
 def _are_commits(values: Mapping[str, str]) -> str | None:
     if not all(map(_COMMIT.fullmatch, values.values())):
         return "has a value that is not a full commit id of 40 hexadecimal digits"
-    return _few(values) or _are_labels(values)
+    return _FEW(values) or _are_labels(values)
 
 
 def _are_asked(commits: Collection[str]) -> str | None:
@@ -66,7 +63,6 @@ def _are_asked(commits: Collection[str]) -> str | None:
     return None
 
 
-_FEW: Final = Stated(_few, (("maxItems", TABLE_ROWS),))
 _BASE64: Final = Stated(_is_base64, (("contentEncoding", "base64"),))
 _NAME: Final = Stated(_is_name, (("maxLength", ROW_NAME_CHARACTERS),))
 _COMMITS: Final = Stated(

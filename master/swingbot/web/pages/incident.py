@@ -14,6 +14,7 @@ from starlette.routing import Route
 from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import ACTS, MOVES, IncidentDecision
 from swingbot.core.incident.model import Incident as Decided
+from swingbot.core.limits import COMMIT_NAME_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Incident
@@ -109,7 +110,7 @@ def _decision(number: int, form: Form) -> tuple[int, IncidentDecision]:
     return number, IncidentDecision(
         act=act,
         reason=reason,
-        commit=form.text("commit", 100) or None,
+        commit=form.text("commit", COMMIT_NAME_CHARACTERS) or None,
         bisection=form.text("bisection", 40) or None,
     )
 
