@@ -164,6 +164,43 @@ def test_a_server_with_two_sockets_gets_its_file_and_another_run_changes_nothing
     assert run().stdout == named
 
 
+def test_a_file_elsewhere_is_compared_too_and_its_folder_must_be_there(
+    adopted: Any, tmp_path: Path
+) -> None:
+    _, run = adopted(described(tmp_path / "files", two_sockets()))
+    out = tmp_path / "overlay" / "testboxes" / "rack1.yaml"
+    done = run("--out", str(out))
+    assert done.exit_code == 2 and f"{out.parent} is not a directory" in done.output
+    assert "asking" not in done.output
+    out.parent.mkdir(parents=True)
+    assert run("--out", str(out)).exit_code == 0
+    again = run("--out", str(out))
+    assert again.exit_code == 0 and "the machine is as it says" in again.output, again.output
+    out.write_text("name: [")
+    broken = run("--out", str(out))
+    assert broken.exit_code == 2 and "asking" not in broken.output
+    assert out.read_text() == "name: ["
+
+
+def test_a_file_that_came_while_the_machine_was_asked_is_kept(adopted: Any, tmp_path: Path) -> None:
+    out = tmp_path / "workers" / "testboxes" / "rack1.yaml"
+    ssh_machine.program(tmp_path / "machine", "getconf", f"echo mine >{out}; echo 16\n")
+    _, run = adopted(described(tmp_path / "files", two_sockets()))
+    done = run("--out", str(out))
+    assert done.exit_code == 2 and "File exists" in done.output
+    assert out.read_text() == "mine\n"
+
+
+def test_a_processor_whose_name_is_not_latin_has_a_group(adopted: Any, tmp_path: Path) -> None:
+    over = described(tmp_path / "files", two_sockets())
+    over["/proc/cpuinfo"].write_text(CPU.replace("Intel(R) Xeon(R) Silver 4208", "\u5146\u82af"))
+    _, run = adopted(over)
+    out = tmp_path / "workers" / "testboxes" / "rack1.yaml"
+    done = run("--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert load_file(out).tbox_group == "unknown-2s"
+
+
 def test_a_machine_with_fewer_cpus_and_memory_than_its_file_differs(
     adopted: Any, tmp_path: Path
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_kernel_with_our_word_or_another_release_is_strange() -> None:
 def test_an_answer_in_any_shape_is_read() -> None:
     found = idle_system.answer("boot_id=\n=x\nspace_kb=lots\nCLOCK=1\n" + "a" * 10_000)
     assert found.number("space_kb") is None and found["clock"] == ""
+    assert idle_system.answer("lockdown=\x1b[2J\x07x\ty")["lockdown"] == " [2J x y"
 
 
 # --- what keeps an order from a testbox

@@ -11,7 +11,8 @@ import click
 
 from swingbot_jobs.terminal import say_json
 from swingbot_jobs.testbox import tuning
-from swingbot_jobs.testbox.file import NAME, load, load_file
+from swingbot_jobs.testbox.definition import Testbox
+from swingbot_jobs.testbox.file import NAME, load
 from swingbot_jobs.yaml_lines import LineError
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
@@ -88,8 +89,9 @@ def command(
     """Write the testbox file of the machine that answers at HOST.
 
     Asks the machine's idle system over SSH as root, finds its BMC and its console by trying, and
-    proposes a kernel configuration. Changes nothing on it, except that it writes a line to each of
-    its serial lines. The file goes to stdout, and what a person has to fill in to stderr.
+    proposes a kernel configuration. There it makes only the directory /run/swingbot, and writes a
+    line to the kernel's log and to each serial line. The file goes to stdout, and what a person has
+    to fill in to stderr.
     """
     name = name_of(host, out)
     if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):
@@ -105,23 +107,40 @@ def command(
             console=tuple(shlex.split(console)),
         )
         site = from_environment()
+        before = _file_before(out, site)
         made = adopt(name, driver, wishes, site, _tell)
-        _finish(made, out, site, as_json)
+        _finish(made, out, before, site, as_json)
     except NotReady as error:
         _end(1, str(error))
     except (InfraError, LineError, OSError, ValueError) as error:
         _end(2, str(error))
 
 
-def _finish(made: Adoption, out: Path | None, site: Site, as_json: bool) -> None:
+def _file_before(out: Path | None, site: Site) -> Testbox | None:
+    """Read the file that exists; None if it can be written. Raises LineError, OSError."""
+    if out is None or not out.parent.is_dir():
+        if out is not None:
+            _end(2, f"{out.parent} is not a directory: create it, or give another --out")
+        return None
+    return _described(out.read_text("utf-8"), str(out), site) if out.exists() else None
+
+
+def _described(text: str, name: str, site: Site) -> Testbox:
+    return load(text, name, tuning.load_all(site.workers / "tuning"))
+
+
+def _finish(
+    made: Adoption, out: Path | None, before: Testbox | None, site: Site, as_json: bool
+) -> None:
     text = text_of(made)
-    described = load(text, f"{made.name}.yaml", tuning.load_all(site.workers / "tuning"))
+    described = _described(text, f"{made.name}.yaml", site)
     differs: list[str] = []
-    if out is not None and out.exists():
-        differs = differences(load_file(out), described)
+    if before is not None:
+        differs = differences(before, described)
         _tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
     elif out is not None:
-        out.write_text(text)
+        with out.open("x", encoding="utf-8") as file:  # not over what has come meanwhile
+            file.write(text)
         _tell(f"{out} is written; read it, then run swingbot-worker check {made.name}")
     sentences = to_do(made)
     if as_json:

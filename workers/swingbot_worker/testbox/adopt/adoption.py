@@ -137,7 +137,7 @@ def name_of(host: str, out: Path | None) -> str:
 
 
 def differences(file: Testbox, made: Testbox) -> list[str]:
-    """Return in what the machine differs from its file: processors, nodes, memory, model."""
+    """Return in what the machine differs from its file: processors, nodes, memory."""
     said = {
         "nr_cpu": (file.nr_cpu, made.nr_cpu),
         "nr_node": (file.nr_node or made.nr_node, made.nr_node),

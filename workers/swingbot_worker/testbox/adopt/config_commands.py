@@ -59,9 +59,9 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
     if "drivers all" not in text:
         raise InfraError(f"Testbox {name} did not answer as a shell does; log in by hand.")
     with tempfile.TemporaryDirectory(prefix="swingbot-config-") as work:
-        site = replace(site, workers=Path(work, "workers"))
-        shutil.copytree(from_environment().kconfig, site.kconfig)
-        _configured(site, Path(work, "base"), repo, commit, testbox.kconfig)
+        trial = replace(site, workers=Path(work, "workers"))
+        shutil.copytree(site.kconfig, trial.kconfig)
+        _configured(trial, Path(work, "base"), repo, commit, testbox.kconfig)
         full = source.resolve(repo, commit)
         by_module = driver_options.options_by_module(
             source.object_lines(source.find(repo, full, site.cache))
@@ -71,9 +71,9 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         lost: set[str] = set()
         if wanted:
             lines = "".join(f"CONFIG_{option}=y\n" for option, _ in wanted)
-            (site.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
+            (trial.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
             over = joined(testbox.kconfig, "proposed")
-            refused = _configured(site, Path(work, "over"), repo, commit, over)
+            refused = _configured(trial, Path(work, "over"), repo, commit, over)
             mark = "proposed.config: this kernel does not accept: CONFIG_"
             lost = {line.partition(mark)[2].removesuffix("=y") for line in refused if mark in line}
     return ProposedFragment(

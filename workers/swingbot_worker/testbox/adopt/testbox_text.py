@@ -77,7 +77,7 @@ class Adoption:
     @property
     def group(self) -> str:
         slug = re.sub(r"[^a-z0-9]+", "-", self.model.lower()).strip("-")
-        return f"{slug[:48]}-{self.survey.number('nr_socket') or 1}s"
+        return f"{slug[:48] or 'unknown'}-{self.survey.number('nr_socket') or 1}s"
 
     @property
     def line(self) -> str:

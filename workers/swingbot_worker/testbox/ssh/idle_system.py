@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh.guest import WORD
 
@@ -46,7 +47,8 @@ say gateway "$(
 
 @dataclass(frozen=True, slots=True)
 class IdleSystemReport:
-    """Properties of the running system as printed; a missing one is the empty string."""
+    """Properties of the running system as printed, without control characters; a missing one is
+    the empty string."""
 
     said: Mapping[str, str]
 
@@ -68,7 +70,7 @@ def answer(text: str) -> IdleSystemReport:
     """Parse the output of the script. Other lines, such as a login banner, are ignored."""
     return IdleSystemReport(
         {
-            match[1]: match[2][:4000]
+            match[1]: printable(match[2][:4000], " ")
             for line in text.splitlines()
             if (match := re.fullmatch(r"([a-z_]{1,20})=(.*)", line.strip()))
         }
