@@ -50,12 +50,15 @@ def permuted(script: str, objects: Sequence[str], layout: int) -> str:
     return "\n".join([script[: place.start()], _lead(layout), *moved, script[place.start() :]])
 
 
-def permuted_program(script: str, code: Code, nameless: Collection[str], layout: int) -> str:
+def permuted_program(
+    script: str, code: Code, nameless: Collection[str], layout: int, root: str = ""
+) -> str:
     """Return the default script of `ld` (`ld --verbose`) with the code of each object moved.
 
     As `permuted`, but cold, startup and hot functions move as well, each kind within its own place:
     compilers put `main` there. `code` is where they are in layout 0; those of the objects
-    `nameless` follow the others. In layouts 1 to 3 code begins 16, 32 and 48 bytes further in its
+    `nameless` follow the others. `root` is what names begin with that differs between work trees,
+    and has no effect on the order. In layouts 1 to 3 code begins 16, 32 and 48 bytes further in its
     cache line than in layout 0, so that code that lies badly in one of four layouts lies well in
     the others. Raises NoLayout.
     """
@@ -70,7 +73,7 @@ def permuted_program(script: str, code: Code, nameless: Collection[str], layout:
         for (section, name), address in code.items():
             if section in here:
                 first[name] = min(address, first.get(name, address))
-        for name in _ordered(first.keys() - set(nameless), layout):
+        for name in _ordered(first.keys() - set(nameless), layout, root):
             parts += [_phase(first[name], layout), _moved(name, place[1], "")]
         rest = [first[name] for name in nameless if name in first]
         parts += [_phase(min(rest), layout)] if rest else []
@@ -88,8 +91,11 @@ def _lead(layout: int) -> str:
     return f". = . + {STEP * (_draw(layout, 'lead', '') % LEAD)};"
 
 
-def _ordered(objects: Iterable[str], layout: int) -> list[str]:
-    return sorted(set(objects), key=lambda name: (_draw(layout, "place", name), name))
+def _ordered(objects: Iterable[str], layout: int, root: str = "") -> list[str]:
+    def place(name: str) -> tuple[int, str]:
+        return _draw(layout, "place", name.removeprefix(root)), name
+
+    return sorted(set(objects), key=place)
 
 
 def _moved(name: str, sections: str, behind: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from swingbot.app.commands.bisect_run import run
 from tests.noisy_repo import git
@@ -90,7 +90,7 @@ def test_a_change_of_code_is_named_after_a_check_in_other_layouts(tmp_path: Path
     [
         (
             "echo $(($(grep -o '=.[0-9]*' work.c | tr -dc 0-9) * 100 + SWINGBOT_BOOT * 7 % 300))",
-            "CMD linked no program with an ld from PATH",
+            "CMD linked no program in its work tree with an ld from PATH",
         ),
         (f"export FLAGS=-fuse-ld=gold\n{CMD}", "bench: ld.gold is not GNU ld"),
         (
@@ -115,6 +115,24 @@ def test_a_recipe_without_effect_is_said_and_the_search_goes_on_as_without(
     assert {k: again[k] for k in ("suspect", "reason", "boots")} == {
         k: facts[k] for k in ("suspect", "reason", "boots")
     }
+
+
+def test_boots_in_layouts_of_another_recipe_do_not_count(tmp_path: Path) -> None:
+    program = Program(tmp_path, [(i % 2, 1000 if i < 4 else 950) for i in range(7)])
+    cmd = CMD.replace("make -s", "make -s -B")
+    words = [f"{program.ids[0]}..main", "--repo", str(tmp_path), "--checkout", "--json"]
+
+    def goes_on(*options: str) -> Result:
+        return CliRunner().invoke(run, [*words, *options, "--", "sh", "-ec", cmd])
+
+    assert goes_on("--boots-max", "4").exit_code == 0  # no other image yet
+    assert json.loads(goes_on("--layouts", "program").stdout)["layout_checked"] is True
+    again = goes_on("--layouts", "program")
+    assert json.loads(again.stdout)["layout_checked"] is True and "resuming" in again.stderr
+    other = goes_on("--layouts", "kernel")
+    assert other.exit_code == 2 and "other images by --layouts program" in other.stderr
+    state = tmp_path / ".git" / "swingbot"
+    assert {path.name for path in state.glob("*/*")} == {"boots", "log"}
 
 
 @pytest.mark.parametrize("again", [False, True])

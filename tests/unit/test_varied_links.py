@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from swingbot.app.bisect_run.failures import UsageError
 from swingbot.app.bisect_run.layout_recipe import VariedLinks
 from swingbot.app.bisect_run.linker import placed_code, read_link
 
@@ -28,7 +30,7 @@ class Builder:
 
     def __init__(self, place: Path, recipe: str) -> None:
         self.tree, self.links = place / "tree-0", VariedLinks(recipe, place)
-        self.tree.mkdir()
+        self.tree.mkdir(parents=True)
         self.links.install()
         for name, text in SOURCES.items():
             (self.tree / name).write_text(text)
@@ -118,7 +120,7 @@ def test_make_links_again_what_is_in_another_layout(program: Builder) -> None:
 
 
 def test_a_program_that_is_not_linked_again_has_no_other_layout(program: Builder) -> None:
-    assert program.why(0) == "CMD linked no program with an ld from PATH"
+    assert program.why(0) == "CMD linked no program in its work tree with an ld from PATH"
     program.image("gcc -o bench main.o work.o fill.o", 0)
     assert program.why(1) == "CMD did not link bench again"
 
@@ -144,12 +146,63 @@ def test_what_is_left_of_other_builds_is_not_asked_about(program: Builder) -> No
     assert program.why(1) is None
 
 
+def test_a_link_whose_process_was_killed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    kill = 'case "$DIE $*" in 1*--verbose*) ;; 1*) kill -9 $PPID ;; esac'
+    real = shutil.which("ld")
+    (folder / "ld").write_text(f'#!/bin/sh\n{real} "$@" || exit\n{kill}\n')
+    (folder / "ld").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    program, command = Builder(tmp_path, "program"), "gcc -o bench main.o work.o fill.o"
+    plain = program.image(command, 0)
+    assert program.run(f"export DIE=1; {command}", 1).returncode != 0
+    assert program.addresses() != plain
+    assert program.why(0) == "CMD did not link bench again"
+    (program.tree / "Makefile").write_text(f"bench: main.o work.o fill.o\n\t{command}\n")
+    program.run("make", 0)
+    assert (program.addresses(), program.why(0)) == (plain, None)
+
+
+def test_a_cmd_that_clears_its_environment_links_as_ever(program: Builder) -> None:
+    command = "gcc -o bench main.o work.o fill.o"
+    plain = program.image(command)
+    assert program.image(f'env -i PATH="$PATH" {command}', 1) == plain
+    assert program.why(1) == "CMD linked no program in its work tree with an ld from PATH"
+
+
+def test_programs_that_are_not_in_the_work_tree_are_left_alone(program: Builder) -> None:
+    command = "gcc -o ../bench main.o work.o fill.o"
+    program.run(command)
+    plain = program.addresses("../bench")
+    program.run(command, 1)
+    assert program.addresses("../bench") == plain
+    assert program.why(1) == "CMD linked no program in its work tree with an ld from PATH"
+
+
+def test_work_trees_have_the_same_layouts_where_a_build_names_whole_paths(tmp_path: Path) -> None:
+    command = "gcc -o bench $PWD/main.o $PWD/work.o $PWD/fill.o"
+    one, other = (Builder(tmp_path / name, "program") for name in ("one", "other"))
+    for layout in range(1, 7):
+        assert one.image(command, layout) == other.image(command, layout)
+
+
+def test_path_cannot_hold_a_folder_with_a_colon(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="give a --state DIR without one"):
+        VariedLinks("program", tmp_path / "a:b").install()
+    spaced = Builder(tmp_path / "a b", "program")
+    spaced.image("gcc -o bench main.o work.o fill.o", 1)
+    assert spaced.why(1) is None
+
+
 def test_only_the_link_of_the_kernel_itself_is_varied_by_its_recipe(tmp_path: Path) -> None:
     kernel = Builder(tmp_path, "kernel")
     for place in ("arch/x86/kernel", "arch/x86/boot/compressed"):
         (kernel.tree / place).mkdir(parents=True)
         (kernel.tree / place / "vmlinux.lds").write_text(SCRIPT)
-    assert kernel.why(0) == "CMD linked no vmlinux with an ld from PATH"
+    assert kernel.why(0) == "CMD linked no vmlinux in its work tree with an ld from PATH"
     command = (
         "gcc -o bench main.o work.o fill.o && ar rcsT all.a main.o work.o fill.o"
         " && ld -r -o small.o work.o fill.o"

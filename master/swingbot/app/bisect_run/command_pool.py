@@ -127,6 +127,8 @@ class CommandPool:
             tree = self.state / f"tree-{slot}"
             if tree.exists():
                 self.repository.remove(tree)
+            if self.command.links:
+                self.command.links.take_down(tree)
 
     def _wait(self, slot: int, child: process.Child) -> None:
         child.wait()

@@ -1,6 +1,7 @@
 """Journal of a bisection: one JSON object per line, appended and synced; it survives any crash.
 
-    {"begin": {...}}                                 range, options and CMD
+    {"begin": {...}}                                 range, options and CMD; again when a resumed
+                                                     bisection begins to vary layouts
     {"ask": [[sha, k], ...], "part": "", ...}        before these boots; [sha, k, layout] if not 0,
                                                      with the commit of a control as a fourth
     {"boot": sha, "k": 0, "values": [...], ...}      after each boot
@@ -96,6 +97,24 @@ class Journal:
     def boot(self, boot: BootResult) -> None:
         self._append(codec.plain(boot))
         self.booted.append(boot)
+
+    def vary_by(self, recipe: str | None) -> None:
+        """Go on with this recipe of `--layouts`.
+
+        Raises UsageError if boots are there whose number of a layout means another image.
+        """
+        before = self.begin.get("layouts")
+        if recipe is None or recipe == before:
+            return
+        if any(a.layout for a in self.asked):
+            how = f"--layouts {before}" if before else "controls, as there was no --layouts"
+            raise UsageError(
+                f"{self.path} has other images by {how}, which do not count with --layouts"
+                f" {recipe}; give the original one to resume, --restart to start over, or --state"
+                " DIR to keep both"
+            )
+        self.begin = {**self.begin, "layouts": recipe}
+        self._append({"begin": self.begin})
 
     def unanswered(self, part: str) -> list[BootRequest]:
         """Requests of this part without a result, oldest first; untestable commits are left out."""

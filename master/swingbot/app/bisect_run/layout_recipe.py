@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.app.bisect_run import linker
+from swingbot.app.bisect_run.failures import UsageError
 
 _LINKER: Final = re.compile(r"([\w.-]+-)?ld(\.\w+)?")  # such as ld, ld.bfd, aarch64-linux-gnu-ld
 _OLD: Final = (1.0, 1.0)  # time of access and of change: older than all that it is linked from
@@ -39,17 +41,27 @@ class VariedLinks:
             "PATH": f"{shims}:{path}",
             "COMPILER_PATH": f"{shims}:{before}" if before else shims,
             linker.LINKS: str(self._links(tree)),
+            linker.TREE: str(tree),
         }
 
     def install(self) -> None:
-        """Write a script for each linker in PATH. Raises OSError."""
+        """Write a script for each linker in PATH. Raises UsageError, OSError."""
         shims = self.state / "linkers"
+        if ":" in str(shims):
+            raise UsageError(
+                f"PATH cannot hold {shims}, which has a colon: give a --state DIR without one"
+            )
         shims.mkdir(parents=True, exist_ok=True)
         words = [sys.executable, "-I", "-m", linker.__name__, self.recipe]
         for name in _linkers():
             shim = shims / name
             shim.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$0" "$@"\n')
             shim.chmod(0o755)
+
+    def take_down(self, tree: Path) -> None:
+        """Forget the links of a work tree that is removed, and remove the scripts."""
+        self._links(tree).unlink(missing_ok=True)
+        shutil.rmtree(self.state / "linkers", ignore_errors=True)
 
     def prepare(self, tree: Path, layout: int) -> None:
         """Have everything linked again that is not in this layout."""
@@ -62,7 +74,7 @@ class VariedLinks:
         linked = self._linked(tree)
         if not linked:
             what = "no vmlinux" if self.recipe == "kernel" else "no program"
-            return f"CMD linked {what} with an ld from PATH"
+            return f"CMD linked {what} in its work tree with an ld from PATH"
         for output, (of, why) in linked.items():
             name = os.path.relpath(output, tree)
             if of != layout:

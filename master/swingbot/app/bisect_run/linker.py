@@ -4,7 +4,8 @@ links the same objects in the layout SWINGBOT_LAYOUT.
     python -m swingbot.app.bisect_run.linker RECIPE SHIM ARGUMENTS...
 
 SHIM is the path of the script that calls it, named as the linker is. In layout 0, and for links
-that the recipe leaves alone, it becomes that linker. Otherwise it links twice: as it was asked to,
+that the recipe leaves alone or that are not below the work tree SWINGBOT_TREE, it becomes that
+linker. Otherwise it links twice: as it was asked to,
 into a temporary file, whose map and script name the objects; then with the script in which their
 code moved. Functions of both have to differ in address, else the link is as it was asked for.
 Each link is a line of JSON in the file SWINGBOT_LINKS. Format of the map: that of GNU ld.
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from swingbot.adapters.process import Completed
 
 LINKS: Final = "SWINGBOT_LINKS"
+TREE: Final = "SWINGBOT_TREE"
+_BROKEN_OFF: Final = -1  # layout of a link that has not ended
 _SECONDS: Final = 3600.0  # of one link
 _EXPANDED: Final = 1 << 24  # bytes of a response file
 _PARTIAL: Final = ("-r", "-i", "-Ur", "--relocatable")  # objects again: their code moves later
@@ -54,9 +57,11 @@ class ProgramLink:
     map: str | None
     partial: bool
 
-    def varied_by(self, recipe: str) -> bool:
-        """Whether this is a link whose layout the recipe varies."""
+    def varied_by(self, recipe: str, tree: str) -> bool:
+        """Whether this is a link below the work tree whose layout the recipe varies."""
         if self.partial or self.output is None:
+            return False
+        if not os.path.abspath(self.output).startswith(f"{tree}/"):
             return False
         if recipe == "kernel":  # not its decompressor, its tools nor its vDSO
             return self.script is not None and self.script.endswith("kernel/vmlinux.lds")
@@ -90,11 +95,12 @@ def placed_code(text: str) -> dict[tuple[str, str], int]:
 def main() -> NoReturn:
     recipe, shim, *arguments = sys.argv[1:]
     link, layout = read_link(arguments), int(os.environ.get("SWINGBOT_LAYOUT", "0"))
-    linker = _behind(shim)
-    if link.varied_by(recipe):
+    linker, tree = _behind(shim), os.environ.get(TREE)  # None where CMD clears its environment
+    if tree and link.varied_by(recipe, tree):
         why = ""
         try:
             if layout:
+                _record(link, _BROKEN_OFF, "")  # where this process is killed
                 _link(linker, link, layout, recipe)
         except (NotVaried, OSError, code_layout.NoLayout) as error:
             why = " ".join(str(error).split())[:200]
@@ -139,12 +145,13 @@ def _with_script(link: ProgramLink, script: str) -> list[str]:
 def _script(script: str, code: code_layout.Code, layout: int, recipe: str) -> str:
     """The linker script of this layout. Objects that the compiler leaves for a moment have no name
     there, as they are called differently each time."""
-    brief = tempfile.gettempdir() + "/"
+    brief, tree = tempfile.gettempdir() + "/", os.environ[TREE] + "/"
     names = {name for _, name in code}
-    nameless = {n for n in names if not _PLAIN.fullmatch(n) or n.startswith(brief)}
+    lasting = {n for n in names if n.startswith(tree) or not n.startswith(brief)}
+    nameless = {n for n in names if n not in lasting or not _PLAIN.fullmatch(n)}
     if recipe == "kernel":
         return code_layout.permuted(script, sorted(names - nameless), layout)
-    return code_layout.permuted_program(script, code, nameless, layout)
+    return code_layout.permuted_program(script, code, nameless, layout, tree)
 
 
 def _ld(linker: str, words: Sequence[str]) -> Completed:

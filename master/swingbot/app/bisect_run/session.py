@@ -118,6 +118,7 @@ def _bisect(it: Invocation) -> int:
         place / "log", begin, restart=it.restart, loose=frozenset(begin) - set(_STRICT)
     )
     try:
+        journal.vary_by(it.layouts)
         if journal.unanswered_anywhere() and (ended := process.end_leftovers(place)):
             say(f"killed {ended} processes left running by an interrupted invocation")
         if journal.booted:
