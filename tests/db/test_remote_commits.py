@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +19,14 @@ import sqlalchemy as sa
 
 from swingbot.adapters.git import Mirror
 from swingbot.app.keep.retain import retain
+from swingbot.app.remote.checkout import Checkout
 from swingbot.core.access.roles import Role
 from swingbot.core.patchset.bundle import read_bundle
+from swingbot.service.ports import RequestError
+from swingbot.service.table.kernels import KernelRequest, at
 from tests.asking import Serve, Site
 from tests.db.test_remote_tables import elsewhere, run
+from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.patch_series import ENVIRONMENT
 
 WHO = {
@@ -173,6 +178,39 @@ def test_who_did_not_send_a_commit_can_neither_see_nor_use_it(
     assert refused.status_code == 400 and "is not in branch main" in refused.json()["error"]
     sent = run("compare base HEAD --dry-run", bob)
     assert sent.exit_code == 0 and "sends 1 commit" in sent.output, "who has it may send it too"
+
+
+def test_a_service_that_names_other_branches_learns_nothing_of_them(tmp_path: Path) -> None:
+    here = tmp_path / "linux"
+    base, *_ = make_fakelinux(here, [FakeCommit(speed=99)])
+    git(here, "checkout", "-qb", "secret")
+    secret = commit(here, "mm/secret.c", "int x;\n")
+    git(here, "checkout", "-q", "main")
+    asked: list[str] = []
+
+    def known(commits: Sequence[str]) -> list[str]:
+        asked.extend(commits)
+        return [f"{base}\nsecret"]  # git reads a commit a line
+
+    with pytest.raises(RequestError, match="no recent commit"):
+        Checkout(here).to_send(KernelRequest(rows=[at("HEAD")]), known, dirty=False)
+    assert asked and secret not in asked
+
+
+def test_names_in_a_request_have_limits(site: Site) -> None:
+    token, long = site.web.token("Bob", Role.SUBMITTER), "x" * 50_000
+    asked = {"commits": [site.commits[0]], "tree": long}
+    bodies: dict[str, list[dict[str, Any]]] = {
+        "/commits/known": [asked],
+        "/compare": [
+            {"tree": "fake", "base": "base", "rows": [{"name": "a", "ref": long}]},
+            {"tree": "fake", "range": "base..tip", "paths": [long]},
+        ],
+    }
+    for address, documents in bodies.items():
+        for document in documents:
+            refused = site.web.client.post(address, json=document, headers=token)
+            assert refused.status_code == 400 and len(refused.json()["error"]) < 400, address
 
 
 def test_a_commit_that_a_tree_gets_later_is_trusted_as_the_tree_is(

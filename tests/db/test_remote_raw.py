@@ -204,3 +204,10 @@ def test_a_service_that_answers_nonsense_gets_a_sentence(
     said = asked(pages, tmp_path)
     assert said.exit_code == 1 and said.stderr.startswith("swingbot: "), said.output
     assert "something else than a manifest" in said.stderr or "a line has more" in said.stderr
+
+
+def test_a_file_named_like_one_of_the_export_is_missed_like_others(tmp_path: Path) -> None:
+    file = {"path": "SHA256SUMS", "sha256": "0" * 64, "size": 1}
+    pages = {"manifest.json": a_manifest([file]), "SHA256SUMS": b"x", "samples.csv": samples()}
+    said = asked(pages, tmp_path)
+    assert said.exit_code == 1 and "does not match its sha256" in said.stderr, said.exception

@@ -119,7 +119,7 @@ class Export:
                 progress.add(file["size"])
                 return
             target.unlink()
-            del self._sums[file["path"]]
+            self._sums.pop(file["path"], None)
             reason = "its content does not match its sha256"
         self.notes.append(f"{file['path']}: {reason}")
 

@@ -152,7 +152,9 @@ class Checkout:
             unasked = [commit for commit in listed if commit not in asked]
             if not unasked:
                 return listed, found
-            found += known(unasked)
+            # what else a service names would be read by git as lines of its input
+            answer = known(unasked)
+            found += [commit for commit in unasked if commit in answer]
             asked.update(unasked)
 
     def _boundary(self, missing: Sequence[str], found: Sequence[str]) -> list[str]:

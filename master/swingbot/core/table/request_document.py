@@ -18,7 +18,14 @@ from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
 from swingbot_jobs import codec
-from swingbot_jobs.codec import Sparse, Stated, at_least, at_most_entries, one_of
+from swingbot_jobs.codec import (
+    Sparse,
+    Stated,
+    at_least,
+    at_most_characters,
+    at_most_entries,
+    one_of,
+)
 
 _COMMIT: Final = re.compile("[0-9a-f]{40}")
 AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
@@ -63,6 +70,7 @@ def _are_asked(commits: Collection[str]) -> str | None:
     return None
 
 
+_SHORT: Final = at_most_characters(ROW_NAME_CHARACTERS)
 _BASE64: Final = Stated(_is_base64, (("contentEncoding", "base64"),))
 _NAME: Final = Stated(_is_name, (("maxLength", ROW_NAME_CHARACTERS),))
 _COMMITS: Final = Stated(
@@ -76,7 +84,7 @@ class AskedCommits:
     """A question which of these commits the service has: for `tree`, in its branch."""
 
     commits: Annotated[tuple[str, ...], _COMMITS]
-    tree: Sparse[str | None] = None
+    tree: Annotated[Sparse[str | None], _SHORT] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,7 @@ class SentRow:
     """
 
     name: Annotated[Sparse[str], _NAME] = ""
-    ref: Sparse[str | None] = None
+    ref: Annotated[Sparse[str | None], _SHORT] = None
     patches: Sparse[tuple[SentSource, ...]] = ()
     each: Sparse[bool] = False
 

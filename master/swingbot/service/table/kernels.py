@@ -12,6 +12,7 @@ from swingbot.core.limits import TABLE_ROWS
 from swingbot.core.model.records import CommitFacts, Tree
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import PatchSeries
+from swingbot.core.text.plain import cut
 from swingbot.service.kernel.variants import resolve_commit
 from swingbot.service.ports import Git, GitError, RequestError
 
@@ -170,7 +171,8 @@ def _of_range(
         )
     if not commits:
         raise RequestError(
-            f"no commit of {ends[0]}..{ends[1]} touches {', '.join(request.paths)}", key="paths"
+            f"no commit of {ends[0]}..{ends[1]} touches {cut(', '.join(request.paths), 200)}",
+            key="paths",
         )
     return good, commits
 
