@@ -110,6 +110,20 @@ def test_boots_at_a_bound_are_no_more_alike_than_the_share_that_reaches_it(seed:
     assert 0.1 < float(commit[1:4].sum() / commit[4]) < 3.0
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1e308, 1e308, -1e308, -1.1e308, -1.2e308),
+        (5.0, 5.0, 5e-324, 1.0, 2.0),
+        (1e100, 1e100, 1e-300, 2e-300, 3e-300),
+        (0.0, 0.0, 5e-324, 1e-323, 2e-323),
+    ],
+)
+def test_values_at_the_ends_of_what_numbers_hold_are_judged(values: tuple[float, ...]) -> None:
+    found = reached_bound([[(value,) for value in values]])
+    assert found is None or found.value == values[0]
+
+
 def ended(cap: float) -> tuple[str, str]:
     """The good end's level is 1000, and the bad end 10 % beyond it."""
     bench = SimulatedBench(commits=8, culprit=3, effect=0.1, run_noise=0.02, runs=1, cap=cap)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -67,8 +68,10 @@ def reached_bound(kernels: Iterable[Sequence[Sequence[float]]]) -> Bound | None:
 
 def _ln_chance(levels: Sequence[float], boots: int, equal: int) -> float:
     """ln of an upper bound of P(so many of the boots are equal by rounding)."""
-    step = max(_lattice(levels), min(map(last_digit, levels)))
-    share = min(_DENSEST * step / (levels[-1] - levels[0]), 1.0)
+    step, width = max(_lattice(levels), min(map(last_digit, levels))), levels[-1] - levels[0]
+    if not math.isfinite(width):
+        return 0.0
+    share = min(max(_DENSEST * step / width, sys.float_info.min), 1.0)
     return math.log(math.comb(boots, equal)) + (equal - 1) * math.log(share)
 
 
@@ -77,6 +80,8 @@ def _lattice(levels: Sequence[float]) -> float:
     smallest or more; else 0."""
     gaps = [b - a for a, b in itertools.pairwise(levels)]
     least = min(gaps)
+    if not math.isfinite(max(gaps) / least * _PARTS):
+        return 0.0
     for parts in range(1, _PARTS + 1):
         steps = (gap / least * parts for gap in gaps)
         if all(abs(n - round(n)) <= _EVEN for n in steps):
