@@ -207,6 +207,24 @@ SERVICE: Final = {HEADER: str(VERSION)}
 
 
 @pytest.mark.parametrize(
+    ("words", "body", "said"),
+    [
+        ("list trees", b"[]", ""),
+        ("list trees", b"{}", "something else than a list"),
+        ("show x1 --json", b'{"id": "x1", "runs": [], "next": "a"}', "the same piece of x1"),
+    ],
+)
+def test_a_service_whose_answers_have_no_end_is_left(
+    words: str, body: bytes, said: str, tmp_path: Path
+) -> None:
+    endless = SERVICE | {"Link": '</trees.json?after=a>; rel="next"'}
+    with stranger(200, endless, body) as (url, seen):
+        found = run(words, {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert said in found.stderr and found.exit_code == (1 if said else 0), found.exception
+    assert len(seen) <= 2
+
+
+@pytest.mark.parametrize(
     ("status", "headers", "body", "sentence"),
     [
         (200, {}, b"<html>sign in to the wifi", "is not a swingbot service"),

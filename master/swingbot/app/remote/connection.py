@@ -63,9 +63,12 @@ class Connection:
         found: list[Any] = []
         while True:
             content, headers = self._exchanged(_with(path, piece), None)
-            found += _parsed(content, self.url)
+            more = _parsed(content, self.url)
+            if not isinstance(more, list):
+                raise ServiceError(f"{self.url} answers with something else than a list")
+            found += more
             following = parse_qs(urlsplit(headers.get("link", "").partition(">")[0]).query)
-            if len(found) >= most or "after" not in following:
+            if not more or len(found) >= most or "after" not in following:
                 return found[:most]
             piece["after"] = following["after"][-1]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from swingbot.app.documents import Facts, kind_of, kind_with_numbers
-from swingbot.app.remote.connection import Connection
+from swingbot.app.remote.connection import Connection, ServiceError
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
@@ -38,6 +38,8 @@ class HttpDocuments:
         facts = self.progress(id_)
         while after := facts.get("next"):
             piece = self._service.json(self._path(id_), {"after": after})
+            if piece["next"] == after:
+                raise ServiceError(f"{self.url} answers again with the same piece of {id_}")
             _append(facts, piece)
             facts["next"] = piece["next"]
         return facts
