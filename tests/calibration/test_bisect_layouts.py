@@ -151,12 +151,13 @@ def test_a_cmd_whose_image_stays_the_same_has_no_layouts(tmp_path: Path, again: 
         assert facts["suspect"]["commit"] == program.ids[-1] and not facts["culprits"]
 
 
-def test_an_image_that_cmd_does_not_build_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cmd", ["true", "mkdir image", "mkfifo image"])
+def test_an_image_that_cmd_does_not_build_is_refused(tmp_path: Path, cmd: str) -> None:
     program = Program(tmp_path, [(0, 1000), (0, 900)])
-    words = [f"{program.ids[0]}..main", "--repo", str(tmp_path), "--image", "nothing"]
-    done = CliRunner().invoke(run, [*words, "--checkout", "--", "echo", "1"])
+    words = [f"{program.ids[0]}..main", "--repo", str(tmp_path), "--image", "image"]
+    done = CliRunner().invoke(run, [*words, "--checkout", "--", "sh", "-c", f"{cmd}; echo 1"])
     assert done.exit_code == 1
-    assert "--image nothing is not there after CMD" in done.stderr
+    assert "--image image is no file after CMD" in done.stderr
 
 
 def test_a_recipe_needs_a_work_tree_of_our_own(tmp_path: Path) -> None:

@@ -339,6 +339,8 @@ def test_a_machine_that_is_not_reached_is_a_sentence(adopted: Any, tmp_path: Pat
     assert done.exit_code == 2 and "can be read by others" in done.output
     done = run(host="-oProxyCommand=x")
     assert done.exit_code == 2
+    done = run("--console", "cat 'x")
+    assert done.exit_code == 2 and "--console cat 'x: No closing quotation" in done.output
 
 
 @pytest.mark.parametrize("shell", ["garbage", "flood", "silent"])

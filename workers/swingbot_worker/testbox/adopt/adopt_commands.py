@@ -51,7 +51,13 @@ is, or differs from its file, 2 not reached, or invalid usage."""
     type=click.Path(path_type=Path),
     help="File with the machine's host key, compared at its own console.",
 )
-@click.option("--port", default=22, show_default=True, help="Port of its SSH server.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=22,
+    show_default=True,
+    help="Port of its SSH server.",
+)
 @click.option(
     "--bmc",
     default="",
@@ -104,7 +110,7 @@ def command(
             bmc=address,
             bmc_user=user or BMC_USER,
             bmc_password_file=str(bmc_password_file.absolute()) if bmc_password_file else "",
-            console=tuple(shlex.split(console)),
+            console=_words(console),
         )
         site = from_environment()
         before = _file_before(out, site)
@@ -151,6 +157,13 @@ def _finish(
         for sentence in (*differs, *sentences):
             _tell(f"-> {sentence}")
     sys.exit(1 if differs else 0)
+
+
+def _words(console: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(console))
+    except ValueError as error:
+        raise ValueError(f"--console {console}: {error}") from None
 
 
 def _tell(line: str) -> None:
