@@ -113,11 +113,13 @@ def test_a_person_sees_and_revokes_their_own_tokens_and_an_operator_all(serve: S
 
 def test_a_signed_in_person_revokes_a_token_by_its_form(serve: Serve) -> None:
     site = serve()
-    key = site.web.token("Ada", Role.READER)["Authorization"].split()[1]
-    other = site.web.token("Ada", Role.SUBMITTER)
+    key = site.web.token("Ada", Role.SUBMITTER)["Authorization"].split()[1]
+    other = site.web.token("Ada", Role.READER)
+    site.web.token("Ada", Role.MODERATOR)
     site.web.client.post("/login", data={"key": key, "next": "/tokens"})
     page = site.web.client.get("/tokens").text
     assert "(in use here)" in page and page.count("/revoke") == 2
+    assert "with a token of a moderator" in page
     number = site.web.client.get("/tokens.json", headers=other).json()[1]["id"]
     address = f"/tokens/{number}/revoke"
     assert site.web.client.post(address, data={}).status_code == 403, "without the form's token"

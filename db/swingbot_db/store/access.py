@@ -46,9 +46,9 @@ class Access(Rows):
         self.execute("DELETE FROM web_session WHERE token = :id", id=token)
         return owner
 
-    def owner_of(self, token: int) -> str | None:
-        owner: str | None = self.scalar("SELECT who FROM access_token WHERE id = :id", id=token)
-        return owner
+    def owner_of(self, token: int) -> tuple[str, Role] | None:
+        row = self.select_one("SELECT who, role FROM access_token WHERE id = :id", id=token)
+        return None if row is None else (row.who, Role(row.role))
 
     def holder(self, digest: str | None) -> Person | None:
         row = self.select_one(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.model import ids
 from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
@@ -40,14 +40,23 @@ def revoke_token(access: Access, number: int, by: str) -> str:
 
 
 def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
-    """Do the same for a person, who may revoke their own tokens, or an operator.
+    """Do the same for an operator, or a person whose own token it is, of no higher role than the
+    one in use: a token of a script that leaks must not end those of its owner.
 
     Raises RequestError, NotYourToken.
     """
-    if person.role is not Role.OPERATOR and access.owner_of(number) not in (None, person.who):
-        raise NotYourToken(
-            f"token {number} is not yours: only its owner or an operator may revoke it"
-        )
+    owned = access.owner_of(number)
+    if person.role is not Role.OPERATOR and owned is not None:
+        owner, role = owned
+        if owner != person.who:
+            raise NotYourToken(
+                f"token {number} is not yours: only its owner or an operator may revoke it"
+            )
+        if not may(person.role, role):
+            raise NotYourToken(
+                f"token {number} is one of a {role}, and you use one of a {person.role}:"
+                f" sign in with a token of a {role}"
+            )
     return revoke_token(access, number, f"{person.who} (pages)")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.access.tokens import EndedToken
 from swingbot.service.ports.access import AccessAct, NewToken
 from tests.fakes.store.tables import AccessEventRow, AskedRow, Noun, Refused, SessionRow, TokenRow
@@ -36,9 +36,9 @@ class Access(Noun):
         }
         return row.person.who
 
-    def owner_of(self, token: int) -> str | None:
+    def owner_of(self, token: int) -> tuple[str, Role] | None:
         row = self.db.tokens.get(token)
-        return None if row is None else row.person.who
+        return None if row is None else (row.person.who, row.person.role)
 
     def holder(self, digest: str | None) -> Person | None:
         rows = (row for row in self.db.tokens.values() if row.digest == digest)

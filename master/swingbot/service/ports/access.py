@@ -35,8 +35,10 @@ class Access(Protocol):
     def revoke(self, token: int, by: str) -> str | None:
         """End a token and its sessions; return its owner, or None if it was not there or over."""
 
-    def owner_of(self, token: int) -> str | None:
-        """Return whose token this is or was; None if there was none with this number."""
+    def owner_of(self, token: int) -> tuple[str, Role] | None:
+        """Return whose token this is or was, and its role; None if there was none with this
+        number.
+        """
 
     def holder(self, digest: str | None) -> Person | None:
         """Return the person whose token this is; the digest None is the operator's key.

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, Role, may
 from swingbot.service.access import NotYourToken, revoke_over_the_web
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
@@ -51,7 +51,10 @@ class TokenPages:
             answer: Response = JSONResponse(rows)
         else:
             context = self._forms.context(request, Role.READER)
-            answer = self._renderer.page("tokens.html", rows=rows, over=over, **context)
+            revocable = [role for role in Role if person is not None and may(person.role, role)]
+            answer = self._renderer.page(
+                "tokens.html", rows=rows, over=over, revocable=revocable, **context
+            )
             answer.headers.update(FORM_HEADERS)
         answer.headers["cache-control"] = "no-store"
         return answer
