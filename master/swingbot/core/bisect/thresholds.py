@@ -211,7 +211,7 @@ UNEQUAL_LN_SD: Final = 1.1
 # Prior odds that each kernel has a spread of boots of its own, against a step of the spread, and
 # the sds of the logarithms of such spreads. 0: where kernels have 0.4 to 2.7 times the noise, 8 of
 # 25 ranges get a culprit at 99.7 %; larger: a step of the spread needs boots of more kernels.
-OWN_SPREADS: Final = 1.0
+OWN_SPREADS: Final = 0.5
 OWN_LN_SDS: Final = (0.25, 0.5, 1.0)
 # sd of the logarithm of the spreads of kernels on one side of a step of the spread. 0: small
 # differences between images refute the step.
