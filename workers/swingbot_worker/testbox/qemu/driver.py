@@ -80,14 +80,14 @@ class Qemu:
         """Raise OrderError if `kernel` cannot start from UEFI, InfraError if OVMF is missing."""
         if self.how.firmware != "uefi":
             return
-        if not (finding := _firmware()).ok:
-            raise InfraError(f"{finding.found}; {finding.do}.")
         if missing := kernel.lacks(argv.EFI_NEEDED):
             lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
             raise OrderError(
                 f"Testbox {self.testbox.name} starts from UEFI, and the kernel lacks {lines}; "
                 "build it with a configuration for hardware, such as server-x86_64."
             )
+        if not (finding := _firmware()).ok:
+            raise InfraError(f"{finding.found}; {finding.do}.")
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
         arguments = argv.qemu_argv(self.testbox, files, delay, request.cmdline)
