@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from swingbot.adapters import limits
@@ -11,20 +12,12 @@ GIT: Final = ProcessLimits(memory_bytes=limits.GIT_BYTES, file_bytes=limits.GIT_
 PATCHING: Final = ProcessLimits(
     memory_bytes=limits.PATCHING_BYTES, file_bytes=limits.GIT_FILE_BYTES
 )
-QUESTION: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES,
-    file_bytes=limits.GIT_FILE_BYTES,
-    seconds=limits.PLACES_SECONDS,
+QUESTION: Final = replace(PATCHING, seconds=limits.PLACES_SECONDS)
+WRITING_A_PATCH: Final = replace(
+    PATCHING, file_bytes=limits.PATCH_BYTES, seconds=limits.PATCH_SECONDS
 )
-WRITING_A_PATCH: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES,
-    file_bytes=limits.PATCH_BYTES,
-    seconds=limits.PATCH_SECONDS,
-)
-UNBUNDLING: Final = ProcessLimits(
-    memory_bytes=limits.PATCHING_BYTES,
-    file_bytes=limits.PATCHED_FILE_BYTES,
-    seconds=limits.UNBUNDLING_SECONDS,
+UNBUNDLING: Final = replace(
+    PATCHING, file_bytes=limits.PATCHED_FILE_BYTES, seconds=limits.UNBUNDLING_SECONDS
 )
 # A pack, or the log of a daemon, may be one file.
 WHOLE_HISTORY: Final = ProcessLimits(memory_bytes=limits.FETCHING_BYTES, file_bytes=1 << 40)
