@@ -104,8 +104,9 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
     last = len(ks) >= most or case.used + 2 > case.policy.max_boots + 2 * most
     if alpha is not None:
         place, wanted = where(case, left, right), case.policy.confidence
-        likely = _stated(case, left, right, alpha)
-        differ, lasts = _differ(case, alpha), _lasts(case, left)
+        differ, lasts = _differ(case, alpha), 1.0 - own_spreads(kernel_spreads(ev), left)
+        real = differ * lasts
+        likely = place * real
         if place < wanted or (likely < wanted and place < min(differ, lasts)):
             return None
         if likely < wanted and lasts <= differ:
@@ -113,14 +114,15 @@ def _confirm(case: Assessment, left: int, right: int) -> Action | None:
             if more is not None:
                 return more
             if lasts < 0.5:
-                return concluded(case, _of_kernels(1.0 - lasts))
+                return concluded(case, _differs_between_kernels(1.0 - lasts))
             last = True
         if likely >= wanted or last:
             row = compare(
                 runs[0], runs[1], Rule(min_effect_pct=case.state.min_effect_pct, unimodal=True)
             )
             ratio = shown(alpha)[-1]
-            return concluded(case, _found(case, left, right, row, len(ks), ratio, alpha))
+            found = _found(case, left, right, row, len(ks), ratio, real)
+            return concluded(case, found)
     elif last:
         return concluded(case, _not_shown(case, left, right, len(ks)))
     missing = missing_boots(ev, left, right, pairs, layouts=False)
@@ -133,11 +135,6 @@ def where(case: Assessment, left: int, right: int) -> float:
     return share(case.posterior, left, right) / max(float(commit.sum()), 1e-300)
 
 
-def _stated(case: Assessment, left: int, right: int, alpha: float) -> float:
-    """P(the step is there), given that fresh boots show one at `alpha`."""
-    return where(case, left, right) * _differ(case, alpha) * _lasts(case, left)
-
-
 def _differ(case: Assessment, alpha: float) -> float:
     """P(the spreads of the suspect and its parent differ), given that fresh boots show it.
 
@@ -146,11 +143,6 @@ def _differ(case: Assessment, alpha: float) -> float:
     makes them differ.
     """
     return max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * alpha)
-
-
-def _lasts(case: Assessment, left: int) -> float:
-    """P(the spread changes for good behind this position): not each kernel has its own."""
-    return 1.0 - own_spreads(kernel_spreads(case.ev), left)
 
 
 def _boot_of_another(case: Assessment, left: int, right: int) -> Action | None:
@@ -193,10 +185,13 @@ def _found(
     row: ComparisonRow,
     pairs: int,
     ratio: float,
-    alpha: float,
+    real: float,
 ) -> Conclusion:
-    """A culprit, or a set; a suspect where the probability is less than was asked for."""
-    likely = _stated(case, left, right, alpha)
+    """A culprit, or a set; a suspect where the probability is less than was asked for.
+
+    `real`: P(the spread changes for good | the step is there).
+    """
+    likely = where(case, left, right) * real
     named = likely >= case.policy.confidence
     members, interval = members_of(case, left, right), row.interval_pct
     what = "same mean" if same_mean(ratio, interval) else f"{row.change_pct:+.1f} %"
@@ -204,7 +199,7 @@ def _found(
         Culprit(
             idx=c,
             parent_idx=case.name(left),
-            probability=_stated(case, case.ev.points.index(c) - 1, case.ev.points.index(c), alpha),
+            probability=where(case, case.ev.points.index(c) - 1, case.ev.points.index(c)) * real,
             change_pct=row.change_pct,
             interval_pct=interval,
         )
@@ -227,7 +222,7 @@ def _found(
     )
 
 
-def _of_kernels(likely: float) -> Conclusion:
+def _differs_between_kernels(likely: float) -> Conclusion:
     return Conclusion(
         kind="inconclusive",
         reason=(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,6 +68,7 @@ def own_spreads(kernels: list[KernelSpread], left: int) -> float:
     return OWN_SPREADS * own / max(OWN_SPREADS * own + step, 1e-300)
 
 
+@lru_cache(maxsize=8)
 def _smear(sd: float) -> Floats:
     """(x, x): the density of one ln spread given another, as shares of the grid."""
     density = np.exp(-0.5 * (np.subtract.outer(_GRID, _GRID) / sd) ** 2)
