@@ -58,12 +58,13 @@ def confirm(
             return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     if sure and _agrees(case, seen):
-        alone = not case.rebuilds and case.policy.odd_images > 0
-        around = _unseen(case, seen) if alone else []
+        if case.rebuilds or case.policy.odd_images <= 0:
+            return Confirmed(seen)
+        around = unseen_images(case.ev, seen.left, seen.right)
         if not around:
-            if alone and any(boot.phase == "search" for boot in case.ev.pending):
+            if any(boot.phase == "search" for boot in case.ev.pending):
                 return Wait(why="boots of other images are in flight")
-            if alone and few_between_steps(case.ev, case.whole.ev.last, seen.left, seen.right):
+            if few_between_steps(case.ev, case.whole.ev.last, seen.left, seen.right):
                 return _suspect(case, seen)
             return Confirmed(seen)
         if case.used + len(around) <= case.policy.max_boots:
@@ -93,10 +94,6 @@ def confirm(
             " did not show the step again"
         ),
     )
-
-
-def _unseen(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
-    return unseen_images(case.ev, seen.left, seen.right)
 
 
 def _if_even(case: Assessment, seen: ConfirmationBoots) -> float:

@@ -71,9 +71,10 @@ def few_between_steps(part: Evidence, last: int, left: int, right: int) -> bool:
 
     `last`: the last position of the whole range.
     """
-    before, behind = sum(part.measurable[: left + 1]), sum(part.measurable[right:])
-    return (part.first > 0 and before < _wanted_kernels(part)) or (
-        part.first + part.last < last and behind < _wanted_kernels(part)
+    before, behind = _kernels_beside(part, left, right)
+    most = _wanted_kernels(part)
+    return (part.first > 0 and len(before) < most) or (
+        part.first + part.last < last and len(behind) < most
     )
 
 
@@ -89,9 +90,7 @@ def _most_boots(post: Posterior) -> int:
 def _sides(ev: Evidence, left: int, right: int) -> tuple[list[_Image], list[_Image]]:
     """The images before the step and behind it, controls of its two kernels first."""
     boots = Counter((ev.where(b), b.layout) for b in ev.asked)
-    most = _wanted_kernels(ev)
-    before = [p for p in range(left, -1, -1) if ev.measurable[p]][:most]
-    behind = [p for p in range(right, ev.last + 1) if ev.measurable[p]][:most]
+    before, behind = _kernels_beside(ev, left, right)
 
     def images(kernel: int, near: Sequence[int]) -> list[_Image]:
         keys = [(kernel, 0), *(c for c in ev.controls if c[0] == kernel)]
@@ -99,6 +98,15 @@ def _sides(ev: Evidence, left: int, right: int) -> tuple[list[_Image], list[_Ima
         return [_Image(p, layout, boots[p, layout]) for p, layout in keys]
 
     return images(left, before), images(right, behind)
+
+
+def _kernels_beside(ev: Evidence, left: int, right: int) -> tuple[list[int], list[int]]:
+    """The measurable positions on each side of the step that are wanted at most, the nearest
+    first."""
+    most = _wanted_kernels(ev)
+    before = [p for p in range(left, -1, -1) if ev.measurable[p]][:most]
+    behind = [p for p in range(right, ev.last + 1) if ev.measurable[p]][:most]
+    return before, behind
 
 
 def _wanted_kernels(ev: Evidence) -> int:

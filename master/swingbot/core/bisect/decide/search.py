@@ -9,7 +9,7 @@ import numpy as np
 
 from swingbot.core.bisect.choice.boot_requests import ask, boot_of, end_again, ends_on_new_testboxes
 from swingbot.core.bisect.choice.choose import Plan, choose, weak_end
-from swingbot.core.bisect.decide.conclude import conclude, found, hull, out_of_boots
+from swingbot.core.bisect.decide.conclude import believed, conclude, found, hull, out_of_boots
 from swingbot.core.bisect.decide.confirm import Confirmed, confirm
 from swingbot.core.bisect.decide.endpoints import ends_again
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
@@ -83,9 +83,9 @@ def _nothing_tells(case: Assessment) -> Action:
                 " cannot help"
             ),
         )
-    # of all that is possible, a creep and no step included
-    some = float(case.posterior.commit.sum()) * (1.0 - case.posterior.creep)
-    left, right = hull(case.ev, case.posterior, min(case.policy.confidence / max(some, 0.5), 1.0))
+    wanted, post = case.policy.confidence, case.posterior
+    # the probability that was asked for includes a creep and no step; that of the hull does not
+    left, right = hull(case.ev, post, wanted / max(believed(post, 0, case.ev.last), wanted))
     action = confirm(case, left, right, of_set=True)
     if isinstance(action, Confirmed):
         return found(case, action.seen, of_set=True)
