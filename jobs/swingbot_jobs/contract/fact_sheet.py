@@ -58,6 +58,15 @@ def facts_of(members: Mapping[str, str]) -> dict[str, Value]:
     }
 
 
+def dump_command(files: Iterable[str]) -> str:
+    """Return the shell command that prints the dump of `files`, paths and globs, for `read`.
+
+    Files that do not exist are left out.
+    """
+    words = " ".join(dict.fromkeys(files))
+    return f"LC_ALL=C grep -s -m {limits.FACT_FILE_LINES} . {words} /dev/null"
+
+
 def read(text: str) -> dict[str, Value]:
     """Return the facts in a dump of files (`path:line`); unknown facts are missing."""
     dump = _dump(text)

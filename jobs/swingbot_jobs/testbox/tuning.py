@@ -176,9 +176,7 @@ def probe(tuning: Tuning) -> str:
     known = facts.known()
     files = [file for name in tuning.idle for file in known[name].files]
     files += [_sysctl_file(name) for name in tuning.sysctl]
-    lines = (
-        [f"LC_ALL=C grep -s -m 200 . {' '.join(dict.fromkeys(files))} /dev/null"] if files else []
-    )
+    lines = [sheet.dump_command(files)] if files else []
     if tuning.stopped:
         units = " ".join(shlex.quote(unit) for unit in tuning.stopped)
         lines.append(f"echo {_UNITS} $(systemctl is-active -- {units} 2>/dev/null)")

@@ -15,7 +15,6 @@ from swingbot_jobs.contract import fact_sheet, facts
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError
-from swingbot_worker.runner import fact_script
 from swingbot_worker.testbox.ssh import idle_system
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport
 
@@ -39,7 +38,7 @@ awk -F= 'function out() { if (kind != "") print "device " kind " " id " " driver
 	FNR == 1 { out(); kind = ""; id = driver = "-" }
 	$1 == "DRIVER" { driver = $2 } $1 == "PCI_CLASS" { kind = $2 } $1 == "PCI_ID" { id = $2 }
 	END { out() }' /sys/bus/pci/devices/*/uevent /dev/null 2>/dev/null
-LC_ALL=C grep -s -m @LINES@ . @FILES@ /dev/null
+@FACTS@
 say surveyed all
 """
 _DEVICE: Final = re.compile(r"device ([0-9A-F]{5,6}) ([0-9A-F:]{9}|-) ([A-Za-z0-9_.-]{1,60})")
@@ -133,9 +132,8 @@ class MachineSurvey:
 
 def question(workspace: str) -> str:
     """Return the script of the survey; `workspace` is that of the driver."""
-    every = [file for fact in facts.known().values() for file in fact.files]
-    text = idle_system.question(workspace) + _SCRIPT.replace("@LINES@", str(fact_script.LINES))
-    return text.replace("@FILES@", " ".join(dict.fromkeys(every)))
+    every = fact_sheet.dump_command(file for fact in facts.known().values() for file in fact.files)
+    return idle_system.question(workspace) + _SCRIPT.replace("@FACTS@", every)
 
 
 def answer(name: str, text: str) -> MachineSurvey:
