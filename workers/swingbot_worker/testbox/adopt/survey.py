@@ -77,7 +77,7 @@ class MachineSurvey:
     def text(self, name: str) -> str:
         """Return a fact as text; empty if it is not known."""
         value = self.facts.get(name)
-        return "" if value is None else printable(str(value))
+        return "" if value is None else str(value)
 
     @property
     def consoles(self) -> dict[str, str]:
@@ -93,20 +93,24 @@ class MachineSurvey:
         }
 
     @property
+    def console(self) -> str:
+        """The last of these consoles; empty if there is none."""
+        return next(reversed(self.consoles), "")
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """Serial lines: those that are its console, and the others that it has."""
         every = dict.fromkeys([*self.consoles, *self.home["lines"].split()])
         return tuple(line for line in every if _LINE.fullmatch(line))[:LINES]
 
     def options(self, line: str) -> str:
-        """Return the options of a line as a console; those of a line that is none are ours."""
+        """Return the options of a line as a console: ours if the idle system has none there."""
         return self.consoles.get(line, f"{SPEED}n8")
 
     @property
     def speed(self) -> int:
         """Baud of the console of the idle system, else that at which lines are written to."""
-        options = [*self.consoles.values()][-1:] or [f"{SPEED}n8"]
-        digits = re.match(r"[0-9]+", options[0])
+        digits = re.match(r"[0-9]+", self.options(self.console))
         return int(digits[0]) if digits else DEFAULT_SPEED
 
     @property
@@ -118,15 +122,19 @@ class MachineSurvey:
     @property
     def card_driver(self) -> str:
         """The driver of the card that the controller reaches; empty if it is not known."""
+        return self._cards.get(self.home["card"], "")
+
+    @property
+    def _cards(self) -> dict[str, str]:
+        """The drivers of its network cards, by card."""
         cards = (card.partition(": ") for card in self.text("nic_driver").split(", "))
-        return next((driver for card, _, driver in cards if card == self.home["card"]), "")
+        return {card: driver for card, _, driver in cards}
 
     def drivers(self, base_class: int) -> tuple[str, ...]:
         """Return the drivers of its devices of a class; of virtio devices their own."""
         names = [one.driver for one in self.devices if one.base_class == base_class]
         if base_class == NETWORK:
-            cards = self.text("nic_driver").split(", ")
-            names += [card.partition(": ")[2] for card in cards if ": " in card]
+            names += self._cards.values()
         return tuple(dict.fromkeys(name for name in names if name and name != "virtio-pci"))
 
 

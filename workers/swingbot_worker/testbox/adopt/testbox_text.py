@@ -83,9 +83,9 @@ class Adoption:
     def line(self) -> str:
         """The serial line of the console, else that of the idle system; empty if there is none."""
         found = self.search.found
-        named = [*self.survey.consoles]
-        idle = named[-1] if named and (found.kernel if found else self.bmc is not None) else ""
-        return (found.line if found else "") or idle
+        if found is None:
+            return self.survey.console if self.bmc else ""
+        return found.line or (self.survey.console if found.kernel else "")
 
     @property
     def console_word(self) -> str:
