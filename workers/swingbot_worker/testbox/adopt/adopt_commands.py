@@ -18,8 +18,8 @@ from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox.adopt.adoption import (
     BMC_USER,
+    AdoptionInput,
     NotReady,
-    Wishes,
     adopt,
     differences,
     driver_for,
@@ -104,9 +104,9 @@ def command(
         _end(2, "give --out a file NAME.yaml whose NAME has letters, digits, '.', '_' and '-'")
     try:
         paths = {"key": str(key.absolute()), "known_hosts": str(known_hosts.absolute())}
-        driver = driver_for(name, host=host, port=port, **paths)
+        driver = driver_for(host=host, port=port, **paths)
         user, _, address = bmc.rpartition("@")
-        wishes = Wishes(
+        given = AdoptionInput(
             bmc=address,
             bmc_user=user or BMC_USER,
             bmc_password_file=str(bmc_password_file.absolute()) if bmc_password_file else "",
@@ -114,8 +114,8 @@ def command(
         )
         site = from_environment()
         before = _file_before(out, site)
-        made = adopt(name, driver, wishes, site, _tell)
-        _finish(made, out, before, site, as_json)
+        adoption = adopt(name, driver, given, site, _tell)
+        _finish(adoption, out, before, site, as_json)
     except NotReady as error:
         _end(1, str(error))
     except (InfraError, LineError, OSError, ValueError) as error:
@@ -124,31 +124,31 @@ def command(
 
 def _file_before(out: Path | None, site: Site) -> Testbox | None:
     """Read the file that exists; None if it can be written. Raises LineError, OSError."""
-    if out is None or not out.parent.is_dir():
-        if out is not None:
-            _end(2, f"{out.parent} is not a directory: create it, or give another --out")
+    if out is None:
         return None
-    return _described(out.read_text("utf-8"), str(out), site) if out.exists() else None
+    if not out.parent.is_dir():
+        _end(2, f"{out.parent} is not a directory: create it, or give another --out")
+    return _testbox(out.read_text("utf-8"), str(out), site) if out.exists() else None
 
 
-def _described(text: str, name: str, site: Site) -> Testbox:
+def _testbox(text: str, name: str, site: Site) -> Testbox:
     return load(text, name, tuning.load_all(site.workers / "tuning"))
 
 
 def _finish(
-    made: Adoption, out: Path | None, before: Testbox | None, site: Site, as_json: bool
+    adoption: Adoption, out: Path | None, before: Testbox | None, site: Site, as_json: bool
 ) -> None:
-    text = text_of(made)
-    described = _described(text, f"{made.name}.yaml", site)
+    text = text_of(adoption)
+    machine = _testbox(text, f"{adoption.name}.yaml", site)
     differs: list[str] = []
     if before is not None:
-        differs = differences(before, described)
+        differs = differences(before, machine)
         _tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
     elif out is not None:
         with out.open("x", encoding="utf-8") as file:  # not over what has come meanwhile
             file.write(text)
-        _tell(f"{out} is written; read it, then run swingbot-worker check {made.name}")
-    sentences = to_do(made)
+        _tell(f"{out} is written; read it, then run swingbot-worker check {adoption.name}")
+    sentences = to_do(adoption)
     if as_json:
         say_json({"file": text, "to_do": sentences, "differs": differs})
     else:
