@@ -19,18 +19,10 @@ __all__ = ["build", "configured", "not_accepted", "order_by_hand"]
 
 def __getattr__(name: str) -> Any:
     """Import on demand: the child that reads objects (`readers/`) needs some modules of many."""
-    if name == "build":
-        from swingbot_worker.kbuild.build_kernel import build
+    if name in ("build", "configured", "not_accepted"):
+        from swingbot_worker.kbuild import build_kernel
 
-        return build
-    if name == "configured":
-        from swingbot_worker.kbuild.build_kernel import configured
-
-        return configured
-    if name == "not_accepted":
-        from swingbot_worker.kbuild.build_kernel import not_accepted
-
-        return not_accepted
+        return getattr(build_kernel, name)
     if name == "order_by_hand":
         from swingbot_worker.kbuild.by_hand import order_by_hand
 
