@@ -67,15 +67,14 @@ def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None
     return ended(result.status, result.reason) | {"kernel_build": about}
 
 
-def configured(order: BuildOrder, out: Path, site: Site, progress: Progress) -> list[str]:
-    """Configure the kernel of a trusted `order` without building it, and return the lines of its
-    configuration that it does not accept, each with its file.
+def configured(order: BuildOrder, out: Path, site: Site, progress: Progress) -> str:
+    """Configure the kernel of a trusted `order` without building it, and return its .config, also
+    if it lacks lines of the order's configuration.
 
-    Writes config and build.log to `out`. Raises InfraError, also for a commit that is no kernel or
-    cannot be configured.
+    Writes build.log to `out`. Raises InfraError, also for a commit that is not a kernel or cannot
+    be configured.
     """
     _empty(out)
-    log = out / "build.log"
     try:
         one = _inputs(order.spec, out, site, progress, DEADLINE_SECONDS)
     except source.NotAKernel as error:
@@ -88,12 +87,11 @@ def configured(order: BuildOrder, out: Path, site: Site, progress: Progress) -> 
         tree.switch(one.commit)
         with tree.objects(order.spec.object_directory) as directory:
             try:
-                _configure(one, tree, directory, lock)
+                with contextlib.suppress(configure.NotAccepted):
+                    _configure(one, tree, directory, lock)
+                return build_output.content(directory, ".config").decode(errors="replace")
             except BuildFailed as failure:
-                if not not_accepted(log):
-                    raise InfraError(failure.reason) from None
-                build_output.take(directory, ".config", out / "config")
-    return not_accepted(log)
+                raise InfraError(failure.reason) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

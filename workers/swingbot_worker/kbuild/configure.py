@@ -34,6 +34,10 @@ INPUTS = (
 )
 
 
+class NotAccepted(BuildFailed):
+    """The kernel was configured, but lacks lines of a fragment that its configuration names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """A kernel configuration: the target of kbuild, the files to merge over it, lowest first, and
@@ -79,9 +83,9 @@ def configure(
 ) -> None:
     """Configure the kernel in `objects`, and log the lines that it does not accept.
 
-    Raises BuildFailed if the kernel does not accept a line of a fragment of the name, because a
-    user who names a fragment needs its effect. A line of the configuration, or of a fragment below
-    it, may be unknown to some kernel versions.
+    Raises NotAccepted if the kernel does not accept a line of a fragment of the name, because a
+    user who names a fragment needs its effect, and BuildFailed if kbuild fails. A line of the
+    configuration, or of a fragment below it, may be unknown to some kernel versions.
     """
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
@@ -107,7 +111,7 @@ def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader
         if file in wanted.required:
             missing += [f"{line} (fragment {file.stem})" for line in lost]
     if missing:
-        raise BuildFailed(
+        raise NotAccepted(
             f"This kernel does not accept {', '.join(missing)}: it does not have this option, or a "
             "dependency of the option is off.",
             missing,

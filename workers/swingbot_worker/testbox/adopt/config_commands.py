@@ -19,7 +19,7 @@ from swingbot_worker import InfraError, kbuild
 from swingbot_worker.kbuild import source
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
-from swingbot_worker.testbox import select_driver
+from swingbot_worker.testbox import kernel, select_driver
 from swingbot_worker.testbox.adopt import driver_options
 from swingbot_worker.testbox.ssh.link import Link
 
@@ -61,21 +61,22 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
     with tempfile.TemporaryDirectory(prefix="swingbot-config-") as work:
         trial = replace(site, workers=Path(work, "workers"))
         shutil.copytree(site.kconfig, trial.kconfig)
-        _configured(trial, Path(work, "base"), repo, commit, testbox.kconfig)
         full = source.resolve(repo, commit)
+        _tell(f"configuring {commit} as {testbox.kconfig}")
+        config = _configured(trial, Path(work, "base"), repo, full, testbox.kconfig)
         by_module = driver_options.options_by_module(
             source.object_lines(source.find(repo, full, site.cache))
         )
-        config = Path(work, "base", "config").read_text()
         wanted, unknown = driver_options.missing(driver_options.drivers(text), by_module, config)
-        lost: set[str] = set()
+        lost: list[str] = []
         if wanted:
-            lines = "".join(f"CONFIG_{option}=y\n" for option, _ in wanted)
+            options = [option for option, _ in wanted]
+            lines = "".join(f"CONFIG_{option}=y\n" for option in options)
             (trial.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
             over = joined(testbox.kconfig, "proposed")
-            refused = _configured(trial, Path(work, "over"), repo, commit, over)
-            mark = "proposed.config: this kernel does not accept: CONFIG_"
-            lost = {line.partition(mark)[2].removesuffix("=y") for line in refused if mark in line}
+            _tell(f"configuring {commit} as {over}")
+            config = _configured(trial, Path(work, "over"), repo, full, over)
+            lost = kernel.missing(options, config)
     return ProposedFragment(
         base=testbox.kconfig,
         taken=tuple(pair for pair in wanted if pair[0] not in lost),
@@ -84,26 +85,31 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
     )
 
 
-def _configured(site: Site, out: Path, repo: str, commit: str, kconfig: str) -> list[str]:
+def _configured(site: Site, out: Path, repo: str, commit: str, kconfig: str) -> str:
     order = kbuild.order_by_hand(
         site, repo=repo, commit=commit, kconfig=kconfig, compiler="gcc", layout=0
     )
-    _tell(f"configuring {commit} as {kconfig}")
     return kbuild.configured(BuildOrder.from_json(order), out, site, _tell)
 
 
 @click.command("config", epilog=EXAMPLE)
 @click.argument("name", metavar="TESTBOX")
-@click.option("--kernel", required=True, metavar="REPO@COMMIT", help="Kernel to configure.")
+@click.option(
+    "--kernel",
+    "repo_commit",
+    required=True,
+    metavar="REPO@COMMIT",
+    help="Kernel to configure.",
+)
 @click.option("--json", "as_json", is_flag=True, help='Print {"base", "taken", "lost", "unknown"}.')
-def command(name: str, kernel: str, as_json: bool) -> None:
+def command(name: str, repo_commit: str, as_json: bool) -> None:
     """Propose a fragment with the drivers that TESTBOX uses.
 
     Asks its idle system which drivers have a device, finds the options that build them in the
     kernel's makefiles, and configures the kernel with those that its configuration lacks. Prints
     the lines that stuck; the others go to stderr. Builds nothing.
     """
-    repo, _, commit = kernel.rpartition("@")
+    repo, _, commit = repo_commit.rpartition("@")
     if not repo or not commit:
         _wrong("--kernel needs a repository and a commit, such as /srv/linux.git@v6.12")
     try:

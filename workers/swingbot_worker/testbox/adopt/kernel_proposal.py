@@ -10,6 +10,7 @@ from typing import Final
 from swingbot_jobs.contract import facts
 from swingbot_jobs.contract.kconfig import Kconfigs, joined
 from swingbot_jobs.testbox.tuning import Tuning, TuningItem
+from swingbot_worker.testbox import kernel
 from swingbot_worker.testbox.adopt.survey import NETWORK, STORAGE, MachineSurvey
 
 # Options of drivers that have other names than their modules (obj-m lines of the kernel's
@@ -56,18 +57,18 @@ def propose(survey: MachineSurvey, kconfigs: Kconfigs) -> KernelProposal:
     lacking = []
     for driver in (*survey.drivers(NETWORK), *survey.drivers(STORAGE)):
         option = option_of(driver)
-        if _has(kconfigs.text(name), option):
+        if not kernel.missing([option], kconfigs.text(name)):
             continue
-        offers = [one for one, text in sorted(kconfigs.fragments.items()) if _has(text, option)]
+        offers = [
+            fragment
+            for fragment, text in sorted(kconfigs.fragments.items())
+            if not kernel.missing([option], text)
+        ]
         if offers:
             name = joined(name, offers[0])
         else:
             lacking.append((driver, option))
     return KernelProposal(kconfig=name, lacking=tuple(lacking))
-
-
-def _has(text: str, option: str) -> bool:
-    return f"\nCONFIG_{option}=y\n" in f"\n{text}\n"
 
 
 def cannot_have(survey: MachineSurvey, tunings: Mapping[str, Tuning]) -> tuple[str, ...]:
