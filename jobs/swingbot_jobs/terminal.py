@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, NoReturn, TextIO, cast
 
 import click
 
@@ -112,6 +112,17 @@ def print_as_is(text: str) -> None:
         sys.stdout.flush()
     else:
         click.echo(text, nl=False)
+
+
+def tell(line: str) -> None:
+    """Print a line for people, beside the output."""
+    click.echo(line, err=True)
+
+
+def fail(status: int, message: str) -> NoReturn:
+    """Print why the command ends, and exit with `status`."""
+    tell(message)
+    sys.exit(status)
 
 
 def say_json(document: Any) -> None:

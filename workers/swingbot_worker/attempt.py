@@ -16,6 +16,7 @@ from typing import Final
 import click
 
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
+from swingbot_jobs.terminal import fail
 from swingbot_worker.executor.attempt_directory import (
     AttemptDirectory,
     open_place,
@@ -158,8 +159,7 @@ def command(order_file: Path, state: Path) -> None:
         prune(state)
         place, delivered = execute(order, state)
     except CannotStart as error:
-        click.echo(str(error), err=True)
-        sys.exit(2)
+        fail(2, str(error))
     except OSError as error:
         click.echo(
             f"{state}: {error.strerror or error}; the worker needs a writable directory with free "

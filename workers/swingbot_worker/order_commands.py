@@ -13,6 +13,7 @@ import yaml
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.printable import printable
+from swingbot_jobs.terminal import fail, tell
 from swingbot_worker import InfraError
 from swingbot_worker.order import BootOrder, BuildOrder
 from swingbot_worker.outcome import Outcome
@@ -115,7 +116,7 @@ def build(
     site = _site()
     if order_file is not None:
         if repo or commit:
-            _wrong("give either --order or --repo and --commit")
+            fail(2, "give either --order or --repo and --commit")
         order = _read_order(order_file, "build")
     elif repo and commit:
         try:
@@ -130,10 +131,10 @@ def build(
                 trust=trust,
             )
         except InfraError as error:
-            _wrong(str(error))
+            fail(2, str(error))
     else:
-        _wrong("give --order FILE, or --repo and --commit")
-    progress = _progress if verbose or sys.stderr.isatty() else None
+        fail(2, "give --order FILE, or --repo and --commit")
+    progress = tell if verbose or sys.stderr.isatty() else None
     outcome = kbuild.build(BuildOrder.from_json(order), out, site, progress=progress)
     for line in kbuild.not_accepted(out / "build.log")[:NOT_ACCEPTED]:
         click.echo(printable(line), err=True)
@@ -155,7 +156,7 @@ def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) 
     Writes the logs, results.tar and outcome.json to --out.
     """
     if order_file is None:
-        _wrong("give --order FILE")
+        fail(2, "give --order FILE")
     document = _read_order(order_file, "boot")
     if image is not None:
         document["kernel"] = {
@@ -176,16 +177,16 @@ def _site() -> Site:
     try:
         return from_environment()
     except InfraError as error:
-        _wrong(str(error))
+        fail(2, str(error))
 
 
 def _read_order(path: Path, kind: str) -> Document:
     try:
         order = check_order(yaml.safe_load(path.read_text()))  # JSON is YAML
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:
-        _wrong(f"{path}: {' '.join(str(error).split())}")
+        fail(2, f"{path}: {' '.join(str(error).split())}")
     if order["kind"] != kind:
-        _wrong(f"{path} is a {order['kind']} order; use `swingbot-worker {order['kind']}`")
+        fail(2, f"{path} is a {order['kind']} order; use `swingbot-worker {order['kind']}`")
     return order
 
 
@@ -202,12 +203,3 @@ def _finish(outcome: Outcome, out: Path, as_json: bool) -> NoReturn:
         for line in outcome.get("kernel_build", {}).get("errors", []):
             click.echo(f"  {line}", err=True)
     sys.exit(0 if outcome["status"] in GOOD else 1)
-
-
-def _progress(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _wrong(message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(2)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
@@ -22,6 +20,7 @@ from swingbot_jobs.kernel_diff import (
     read_record,
     symbol_table,
 )
+from swingbot_jobs.terminal import fail
 
 EXAMPLE = """\b
 Examples:
@@ -53,7 +52,7 @@ def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) 
     Lists the functions that grew, shrank or changed their code.
     """
     if base.is_dir() != head.is_dir():
-        _wrong("give two directories or two files")
+        fail(2, "give two directories or two files")
     try:
         if base.is_dir():
             facts = kernel_change(_side(base), _side(head))
@@ -64,7 +63,7 @@ def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) 
         classes, title = _CLASSES[kind or "all"]
         table = bloat(_sizes(base, classes), _sizes(head, classes))
     except BadRecord as error:
-        _wrong(f"{FILE}: {error}")
+        fail(2, f"{FILE}: {error}")
     click.echo(
         json.dumps(table.to_json(), indent=2, sort_keys=True)
         if as_json
@@ -89,9 +88,10 @@ def _record(directory: Path) -> KernelRecord:
 
     record = directory / FILE
     if not record.is_file() and not (directory / "vmlinux").is_file():
-        _wrong(
+        fail(
+            2,
             f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, "
-            "or an object directory of kbuild"
+            "or an object directory of kbuild",
         )
     try:
         if record.is_file():
@@ -104,7 +104,7 @@ def _record(directory: Path) -> KernelRecord:
             )
         )
     except (NotAnObject, OSError) as error:
-        _wrong(str(error))
+        fail(2, str(error))
 
 
 def _sizes(file: Path, classes: str) -> dict[str, int]:
@@ -113,9 +113,4 @@ def _sizes(file: Path, classes: str) -> dict[str, int]:
     try:
         return of_classes(symbol_table(read_elf(file).letters()), classes)
     except (NotAnObject, OSError) as error:
-        _wrong(str(error))
-
-
-def _wrong(message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(2)
+        fail(2, str(error))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
 from swingbot_jobs import codec
-from swingbot_jobs.terminal import say_json
+from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_worker import InfraError
 from swingbot_worker.program.listing import JobNeeds, job_needs
 from swingbot_worker.site import from_environment
@@ -51,15 +50,15 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
     from swingbot_worker.program import build
 
     try:
-        built = build.build(program, source, from_environment(), _tell)
+        built = build.build(program, source, from_environment(), tell)
     except build.ProgramBuildFailed as error:
         for line in error.lines:
             click.echo(f"  {line}", err=True)
-        _end(1, str(error))
+        fail(1, str(error))
     except InfraError as error:
-        _end(2, str(error))
+        fail(2, str(error))
     except OSError as error:
-        _end(2, f"{error.filename or 'The build'}: {error.strerror}; nothing was changed.")
+        fail(2, f"{error.filename or 'The build'}: {error.strerror}; nothing was changed.")
     if as_json:
         say_json(codec.plain(built))
     else:
@@ -77,7 +76,7 @@ def list_programs(as_json: bool) -> None:
     try:
         jobs = job_needs(from_environment())
     except InfraError as error:
-        _end(2, str(error))
+        fail(2, str(error))
     if as_json:
         say_json({"jobs": [job.to_json() for job in jobs]})
     else:
@@ -101,12 +100,3 @@ def _lines(jobs: list[JobNeeds]) -> list[str]:
             if need.state == "missing":
                 missing.setdefault(need.program, []).append(need.detail)
     return [*lines, *(f"\n{program}: {details[0]}" for program, details in missing.items())]
-
-
-def _tell(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _end(status: int, message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(status)

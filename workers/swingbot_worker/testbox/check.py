@@ -14,6 +14,7 @@ from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs
 from swingbot_jobs.language.job_costs import job_costs
 from swingbot_jobs.language.job_files import read_all
 from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.terminal import fail
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import TuningFinding
@@ -90,8 +91,7 @@ def command(name: str, as_json: bool) -> None:
         site = from_environment()
         findings = check(select_driver.testbox_of(name, site), site)
     except (InfraError, TestboxError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(2)
+        fail(2, str(error))
     click.echo(json.dumps(codec.plain(findings), indent=2) if as_json else as_text(findings))
     sys.exit(0 if all(finding.ok for finding in findings) else 1)
 

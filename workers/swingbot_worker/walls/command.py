@@ -7,7 +7,7 @@ import sys
 import click
 
 from swingbot_jobs import codec
-from swingbot_jobs.terminal import say_json
+from swingbot_jobs.terminal import fail, say_json
 from swingbot_worker import InfraError
 from swingbot_worker.walls.limits import MIB, limits_of
 from swingbot_worker.walls.probe import missing, probe
@@ -32,8 +32,7 @@ def command(as_json: bool) -> None:
         result, limits = probe(), limits_of()
         tried = [] if result.sandbox is None else trials(result.sandbox)
     except InfraError as error:
-        click.echo(str(error), err=True)
-        sys.exit(2)
+        fail(2, str(error))
     lacking = missing(result.walls)
     failed = bool(lacking) or not all(trial.held for trial in tried)
     if result.sandbox is not None:

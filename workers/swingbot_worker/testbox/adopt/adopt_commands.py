@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
-from swingbot_jobs.terminal import say_json
+from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import NAME, load
@@ -101,7 +100,7 @@ def command(
     """
     name = name_of(host, out)
     if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):
-        _end(2, "give --out a file NAME.yaml whose NAME has letters, digits, '.', '_' and '-'")
+        fail(2, "give --out a file NAME.yaml whose NAME has letters, digits, '.', '_' and '-'")
     try:
         paths = {"key": str(key.absolute()), "known_hosts": str(known_hosts.absolute())}
         driver = driver_for(host=host, port=port, **paths)
@@ -114,12 +113,12 @@ def command(
         )
         site = from_environment()
         before = _file_before(out, site)
-        adoption = adopt(name, driver, given, site, _tell)
+        adoption = adopt(name, driver, given, site, tell)
         _finish(adoption, out, before, site, as_json)
     except NotReady as error:
-        _end(1, str(error))
+        fail(1, str(error))
     except (InfraError, LineError, OSError, ValueError) as error:
-        _end(2, str(error))
+        fail(2, str(error))
 
 
 def _file_before(out: Path | None, site: Site) -> Testbox | None:
@@ -127,7 +126,7 @@ def _file_before(out: Path | None, site: Site) -> Testbox | None:
     if out is None:
         return None
     if not out.parent.is_dir():
-        _end(2, f"{out.parent} is not a directory: create it, or give another --out")
+        fail(2, f"{out.parent} is not a directory: create it, or give another --out")
     return _testbox(out.read_text("utf-8"), str(out), site) if out.exists() else None
 
 
@@ -143,11 +142,11 @@ def _finish(
     differs: list[str] = []
     if before is not None:
         differs = differences(before, machine)
-        _tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
+        tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
     elif out is not None:
         with out.open("x", encoding="utf-8") as file:  # not over what has come meanwhile
             file.write(text)
-        _tell(f"{out} is written; read it, then run swingbot-worker check {adoption.name}")
+        tell(f"{out} is written; read it, then run swingbot-worker check {adoption.name}")
     sentences = to_do(adoption)
     if as_json:
         say_json({"file": text, "to_do": sentences, "differs": differs})
@@ -155,7 +154,7 @@ def _finish(
         if out is None:
             click.echo(text, nl=False)
         for sentence in (*differs, *sentences):
-            _tell(f"-> {sentence}")
+            tell(f"-> {sentence}")
     sys.exit(1 if differs else 0)
 
 
@@ -164,12 +163,3 @@ def _words(console: str) -> tuple[str, ...]:
         return tuple(shlex.split(console))
     except ValueError as error:
         raise ValueError(f"--console {console}: {error}") from None
-
-
-def _tell(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _end(status: int, message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(status)

@@ -7,12 +7,12 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 
 from swingbot_jobs.contract.kconfig import FRAGMENTS, joined
-from swingbot_jobs.terminal import say_json
+from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.yaml_lines import LineError
 from swingbot_worker import InfraError, kbuild
@@ -62,7 +62,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         trial = replace(site, workers=Path(work, "workers"))
         shutil.copytree(site.kconfig, trial.kconfig)
         full = source.resolve(repo, commit)
-        _tell(f"configuring {commit} as {testbox.kconfig}")
+        tell(f"configuring {commit} as {testbox.kconfig}")
         config = _configured(trial, Path(work, "base"), repo, full, testbox.kconfig)
         by_module = driver_options.options_by_module(
             source.object_lines(source.find(repo, full, site.cache))
@@ -74,7 +74,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
             lines = "".join(f"CONFIG_{option}=y\n" for option in options)
             (trial.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
             over = joined(testbox.kconfig, "proposed")
-            _tell(f"configuring {commit} as {over}")
+            tell(f"configuring {commit} as {over}")
             config = _configured(trial, Path(work, "over"), repo, full, over)
             lost = kernel.missing(options, config)
     return ProposedFragment(
@@ -89,7 +89,7 @@ def _configured(site: Site, out: Path, repo: str, commit: str, kconfig: str) -> 
     order = kbuild.order_by_hand(
         site, repo=repo, commit=commit, kconfig=kconfig, compiler="gcc", layout=0
     )
-    return kbuild.configured(BuildOrder.from_json(order), out, site, _tell)
+    return kbuild.configured(BuildOrder.from_json(order), out, site, tell)
 
 
 @click.command("config", epilog=EXAMPLE)
@@ -111,11 +111,11 @@ def command(name: str, repo_commit: str, as_json: bool) -> None:
     """
     repo, _, commit = repo_commit.rpartition("@")
     if not repo or not commit:
-        _wrong("--kernel needs a repository and a commit, such as /srv/linux.git@v6.12")
+        fail(2, "--kernel needs a repository and a commit, such as /srv/linux.git@v6.12")
     try:
         found = propose(name, repo, commit, from_environment())
     except (InfraError, LineError, OSError, ValueError) as error:
-        _wrong(str(error))
+        fail(2, str(error))
     if as_json:
         pairs = {"taken": dict(found.taken), "lost": dict(found.lost)}
         say_json({"base": found.base, **pairs, "unknown": list(found.unknown)})
@@ -124,16 +124,7 @@ def command(name: str, repo_commit: str, as_json: bool) -> None:
         for option, driver in found.taken:
             click.echo(f"# {driver}\nCONFIG_{option}=y")
     for option, driver in found.lost:
-        _tell(f"-> CONFIG_{option}=y ({driver}) did not stick: a dependency of it is off")
+        tell(f"-> CONFIG_{option}=y ({driver}) did not stick: a dependency of it is off")
     if found.unknown:
-        _tell(f"no module of this kernel: {', '.join(found.unknown)}")
+        tell(f"no module of this kernel: {', '.join(found.unknown)}")
     sys.exit(1 if found.lost else 0)
-
-
-def _tell(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _wrong(message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(2)
