@@ -37,6 +37,15 @@ def test_what_a_kernel_prints_is_no_busy_session(line: str) -> None:
     assert bmc.busy(f"{line}\r\n") == ""
 
 
+def test_a_program_that_says_it_on_stderr_found_a_busy_session_too(tmp_path: Path) -> None:
+    raw = tmp_path / "console"
+    assert bmc.held(raw) == ""
+    raw.write_text("[    3.141592] bind: port already in use\n")
+    assert bmc.held(raw) == ""
+    raw.with_suffix(".err").write_text("ipmiconsole: SOL in use\n")
+    assert bmc.held(raw) == "ipmiconsole: SOL in use"
+
+
 def switch(folder: Path, times: int) -> Power:
     """Return a switch whose BMC is busy for that many commands."""
     count = folder / "count"

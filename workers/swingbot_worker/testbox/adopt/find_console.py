@@ -31,7 +31,6 @@ ARRIVE_SECONDS: Final = 20.0
 # Seconds for the other lines, once one has arrived.
 REST_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
-_READ_BYTES: Final = 1 << 20
 _WRITTEN: Final = re.compile(r"swingbot: line ([A-Za-z0-9]{1,12}) ([0-9a-f]{8})(?![0-9a-f])")
 
 
@@ -83,7 +82,7 @@ def search(link: Link, survey: MachineSurvey, sources: Sequence[Console]) -> Con
             return replace(_search(link, survey, raws), tried=len(sources))
         finally:
             for raw, source in raws.items():
-                if not _held(raw):  # else the session is another reader's
+                if not bmc.held(raw):  # else the session is another reader's
                     bmc.end(source)
 
 
@@ -98,16 +97,11 @@ def _search(link: Link, survey: MachineSurvey, raws: Mapping[Path, Console]) -> 
         give_up = time.monotonic() + ARRIVE_SECONDS
         while time.monotonic() < give_up:
             for raw, source in raws.items():
-                if token in _text(raw):
+                if token in bmc.read_output(raw):
                     time.sleep(REST_SECONDS)
-                    return ConsoleSearch(found=_found(source, _text(raw), token))
+                    return ConsoleSearch(found=_found(source, bmc.read_output(raw), token))
             time.sleep(_LOOK_SECONDS)
-    return ConsoleSearch(held=next(filter(None, map(_held, raws)), ""))
-
-
-def _held(raw: Path) -> str:
-    """Return what a source said whose session another reader holds; empty if none does."""
-    return bmc.busy(_text(raw)) or bmc.busy(_text(raw.with_suffix(".err")))
+    return ConsoleSearch(held=next(filter(None, map(bmc.held, raws)), ""))
 
 
 def marks(survey: MachineSurvey, token: str) -> str:
@@ -135,10 +129,3 @@ def _found(console: Console, text: str, token: str) -> FoundConsole:
         line=lines[0] if lines else "",
         kernel=f"swingbot: marker {token}" in text,
     )
-
-
-def _text(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        return file.read(_READ_BYTES).decode(errors="replace")

@@ -27,6 +27,7 @@ _BUSY: Final = re.compile(
 )
 _KERNEL: Final = re.compile(r"\s*(<\d+>)?\[\s*\d+\.\d+\]")
 _TAIL_BYTES: Final = 4096
+_OUTPUT_BYTES: Final = 1 << 20
 
 
 class BmcBusy(LimitReached):
@@ -41,6 +42,22 @@ def busy(output: str) -> str:
     lines = re.split(r"[\r\n]+", output)
     found = [line for line in lines if _BUSY.search(line) and not _KERNEL.match(line)]
     return last_line(found[-1]) if found else ""
+
+
+def held(raw: Path) -> str:
+    """Return what the console command that writes to `raw` said if another reader holds its
+    session, or an empty string. The command's stderr is next to `raw`.
+    """
+    texts = (read_output(path) for path in (raw, raw.with_suffix(".err")))
+    return next(filter(None, map(busy, texts)), "")
+
+
+def read_output(path: Path) -> str:
+    """Return the first MiB of what a console command has written to `path`."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_OUTPUT_BYTES).decode(errors="replace")
 
 
 class ConsoleSession:

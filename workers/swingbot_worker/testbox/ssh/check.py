@@ -244,7 +244,7 @@ def _console(testbox: Testbox, driver: SshDriver, link: Link) -> Iterator[Tuning
 
 
 def _dead_console(name: str, raw: Path) -> str:
-    if said := bmc.busy(raw.read_text(errors="replace")):
+    if said := bmc.held(raw):
         return (
             f"the console of testbox {name} is held by another session ({said}): wait until its"
             " order is over, or end that session"
