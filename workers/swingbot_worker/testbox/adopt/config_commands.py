@@ -20,7 +20,7 @@ from swingbot_worker.kbuild import source
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox import kernel, select_driver
-from swingbot_worker.testbox.adopt import driver_options
+from swingbot_worker.testbox.adopt import driver_options, survey
 from swingbot_worker.testbox.ssh.link import Link
 
 EXAMPLE: Final = """\b
@@ -57,7 +57,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
     link.check_files()
     text = link.run(driver_options.QUESTION)
     if "drivers all" not in text:
-        raise InfraError(f"Testbox {name} did not answer as a shell does; log in by hand.")
+        raise survey.no_shell(name, text)
     with tempfile.TemporaryDirectory(prefix="swingbot-config-") as work:
         trial = replace(site, workers=Path(work, "workers"))
         shutil.copytree(site.kconfig, trial.kconfig)

@@ -151,11 +151,7 @@ def answer(name: str, text: str) -> MachineSurvey:
     """
     home = idle_system.answer(text)
     if home["surveyed"] != "all":
-        raise InfraError(
-            f"Testbox {name} did not answer as a shell does: what it printed has no end that we"
-            f" know ({_first_line(text)}); log in by hand, and look what the shell of the user"
-            " prints or refuses."
-        )
+        raise no_shell(name, text)
     found = fact_sheet.read(text)
     survey = MachineSurvey(home=home, facts=found, devices=_devices(text))
     missing = [word for word in ("nr_cpu", "memory_kb") if survey.number(word) < 1]
@@ -165,6 +161,15 @@ def answer(name: str, text: str) -> MachineSurvey:
             " Linux, with /proc and /sys mounted?"
         )
     return survey
+
+
+def no_shell(name: str, text: str) -> InfraError:
+    """Return the error for the output of a script that lacks the script's last line."""
+    return InfraError(
+        f"Testbox {name} did not answer as a shell does: the last line of the script is not in its"
+        f" output ({_first_line(text)}); log in by hand, and see what the user's shell prints or"
+        " refuses."
+    )
 
 
 def _devices(text: str) -> tuple[PciDevice, ...]:
