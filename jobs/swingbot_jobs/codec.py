@@ -77,7 +77,7 @@ class Named:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stated:
-    """A check, and as far as JSON Schema can state it the keywords of that."""
+    """A check, with the keywords of JSON Schema that state it, as far as they can."""
 
     check: Check
     keywords: tuple[tuple[str, Any], ...]

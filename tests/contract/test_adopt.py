@@ -159,7 +159,7 @@ def test_a_server_with_two_sockets_gets_its_file_and_another_run_changes_nothing
     before = out.read_text()
     again = run("--out", str(out))
     assert (again.exit_code, out.read_text()) == (0, before)
-    assert "exists and is kept: the machine is as it says" in again.output
+    assert "exists and is kept: the machine matches it" in again.output
     named = before.replace("name: rack1", 'name: "127.0.0.1"').replace("rack1", "127.0.0.1")
     assert run().stdout == named
 
@@ -175,7 +175,7 @@ def test_a_file_elsewhere_is_compared_too_and_its_folder_must_be_there(
     out.parent.mkdir(parents=True)
     assert run("--out", str(out)).exit_code == 0
     again = run("--out", str(out))
-    assert again.exit_code == 0 and "the machine is as it says" in again.output, again.output
+    assert again.exit_code == 0 and "the machine matches it" in again.output, again.output
     out.write_text("name: [")
     broken = run("--out", str(out))
     assert broken.exit_code == 2 and "asking" not in broken.output

@@ -199,10 +199,10 @@ class _Rereading:
                 self._replace(boot.id, old, run, parsers[run.unit_job])
 
     def _lacking(self, boot: StoredBoot, stored: Iterable[StoredRun]) -> str | None:
-        """Return why runs stay invalid whose kernel saw less than its testbox had; None if the
-        testbox file, as it is now, does not say so any more.
+        """Return why the runs of a boot stay invalid whose kernel saw less hardware than its
+        testbox has; None if it saw all that the testbox file states now.
 
-        Runs that counted stay: the machine may have grown since.
+        Runs that counted keep counting: the machine may have grown since.
         """
         testbox = self.catalogue.testboxes.present.get(boot.testbox)
         if testbox is not None and short_of(testbox, boot.facts) is None:

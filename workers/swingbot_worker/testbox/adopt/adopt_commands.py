@@ -32,8 +32,8 @@ Examples:
       --known-hosts /etc/swingbot/known_hosts --out workers/testboxes/rack1.yaml
   swingbot-worker adopt rack1 --key K --known-hosts H --bmc rack1-bmc >rack1.yaml
 
-Exit status: 0 the file was written, or is as the machine is, 1 the machine cannot be driven as it
-is, or differs from its file, 2 not reached, or invalid usage."""
+Exit status: 0 the file was written, or matches the machine, 1 the machine cannot be a testbox yet,
+or differs from its file, 2 not reached, or invalid usage."""
 
 
 @click.command("adopt", epilog=EXAMPLE)
@@ -77,7 +77,7 @@ is, or differs from its file, 2 not reached, or invalid usage."""
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Testbox file to write, NAME.yaml; one that exists is compared and kept.",
+    help="Testbox file to write, NAME.yaml; an existing one is kept and compared.",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"file", "to_do", "differs"}.')
 def command(
@@ -94,9 +94,9 @@ def command(
     """Write the testbox file of the machine that answers at HOST.
 
     Asks the machine's idle system over SSH as root, finds its BMC and its console by trying, and
-    proposes a kernel configuration. There it makes only the directory /run/swingbot, and writes a
-    line to the kernel's log and to each serial line. The file goes to stdout, and what a person has
-    to fill in to stderr.
+    proposes a kernel configuration. On the machine it only creates the directory /run/swingbot, and
+    writes a line to the kernel log and to each serial line. The file goes to stdout, and what is
+    left to a person to stderr.
     """
     name = name_of(host, out)
     if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):
@@ -142,7 +142,7 @@ def _finish(
     differs: list[str] = []
     if before is not None:
         differs = differences(before, machine)
-        tell(f"{out} exists and is kept" + ("" if differs else ": the machine is as it says"))
+        tell(f"{out} exists and is kept" + ("" if differs else ": the machine matches it"))
     elif out is not None:
         with out.open("x", encoding="utf-8") as file:  # not over what has come meanwhile
             file.write(text)

@@ -1,5 +1,5 @@
-"""Find the console of a machine by trying: each of its serial lines is written to, and all sources
-that this controller could read are read.
+"""Find the console of a machine by trying: write to each of its serial lines, and read every
+source that this controller has.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FoundConsole:
 class ConsoleSearch:
     """The outcome of the search.
 
-    `tried`: the number of sources; `held`: what one said whose session another reader holds.
+    `tried`: the number of sources; `held`: what a source said whose session another reader holds.
     """
 
     found: FoundConsole | None = None
@@ -107,7 +107,7 @@ def _search(link: Link, survey: MachineSurvey, raws: Mapping[Path, Console]) -> 
 def marks(survey: MachineSurvey, token: str) -> str:
     """Return the script that writes a line with `token` to the console and to each serial line.
 
-    The speed of a line that is no console is set, because nothing else uses it. Pure.
+    The speed of a line is set only if the idle system has no console there. Pure.
     """
     return "\n".join(
         [f"{enter.marker(token)} 2>/dev/null", *_writes(survey, token), "wait", "true"]

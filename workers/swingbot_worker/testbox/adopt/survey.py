@@ -18,14 +18,14 @@ from swingbot_worker import InfraError
 from swingbot_worker.testbox.ssh import idle_system
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport
 
-# Baud of lines that are no console, and of a console without options (Linux,
+# Baud of other lines than consoles, and of a console without options (Linux,
 # Documentation/admin-guide/serial-console.rst).
 SPEED: Final = 115200
 DEFAULT_SPEED: Final = 9600
 # Serial lines that are tried.
 LINES: Final = 16
-# /proc/tty/driver/serial has a line for each UART that could be; `unknown` is none. ipmitool on the
-# machine asks its own BMC, without a password.
+# /proc/tty/driver/serial has a line for each UART that could be; `unknown` means none. ipmitool on
+# the machine asks its own BMC, without a password.
 _SCRIPT: Final = r"""
 say present "$(ls -d /sys/devices/system/cpu/cpu[0-9]* 2>/dev/null | wc -l)"
 say lines "$(awk '/^[0-9]+: uart:/ && $2 != "uart:unknown" { sub(":", "", $1); print "ttyS" $1 }' \

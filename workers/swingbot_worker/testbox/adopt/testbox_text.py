@@ -23,7 +23,7 @@ _NOISE: Final = re.compile(r"\((?:R|TM)\)|\bCPU\b|\bProcessor\b|\b[0-9]+-Core\b|
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bmc:
-    """How the controller reaches the management controller of the machine."""
+    """How the controller reaches the BMC of the machine."""
 
     address: str
     user: str
@@ -53,7 +53,7 @@ class Bmc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """All that is known of a machine when its file is written.
+    """What is known of a machine when its file is written.
 
     `power_trouble`: why the power switch of the BMC could not be asked; empty if it answered.
     """
@@ -204,7 +204,7 @@ def to_do(adoption: Adoption) -> list[str]:
         )
     return [
         *sentences,
-        f"Check that tbox_group ({adoption.group}) is shared by equal machines alone.",
+        f"Check that tbox_group ({adoption.group}) is shared only by identical machines.",
     ]
 
 
