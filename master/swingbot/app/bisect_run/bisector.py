@@ -280,7 +280,7 @@ class Bisector:
 
     def policy(self, part: LinearRange) -> Policy:
         """Policy with the boots that the other parts leave."""
-        spent = sum(b.part != part.name for b in self.journal.booted)
+        spent = sum(b.part != part.name for b in self.journal.booted_until(part.name))
         most = max(1, self.wanted.policy.max_boots - spent)
         return replace(self.wanted.policy, max_boots=most, confidence=self._confidence(part))
 
@@ -290,7 +290,8 @@ class Bisector:
     def state(self, part: LinearRange) -> BisectionState:
         """State of the bisection, from the journal alone. Raises RunError for a foreign commit."""
         index = {sha: i for i, sha in enumerate(part.range.shas)}
-        mine = [b for b in self.journal.booted if b.part == part.name and b.sha not in part.outside]
+        booted = self.journal.booted_until(part.name)
+        mine = [b for b in booted if b.part == part.name and b.sha not in part.outside]
         asked = self._unanswered(part)
         shas = [*(b.sha for b in mine), *(a.sha for a in asked)]
         foreign = next((sha for sha in shas if sha not in index), None)
@@ -299,7 +300,7 @@ class Bisector:
                 f"{self.journal.path} mentions commit {foreign[:12]}, which is not in the range;"
                 " start over with --restart"
             )
-        untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
+        untestable = {b.sha: b.untestable for b in booted if b.untestable}
         weights, controls = part.range.weights, self._controls(part)
         return BisectionState(
             points=tuple(
@@ -331,7 +332,7 @@ class Bisector:
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
             noise=self._noise(part),
-            boot_cost_seconds=self.boot_seconds() or 1.0,
+            boot_cost_seconds=_median_seconds(booted) or 1.0,
             layouts=self.layouts,
             layout_cost_seconds=0.0,  # CMD builds for every boot, or caches its builds
         )
@@ -340,7 +341,7 @@ class Bisector:
         if self.wanted.noise_pct is not None:
             return noise_prior.known(self.wanted.noise_pct, self.wanted.min_effect_pct / 100)
         boots: dict[str, list[tuple[float, ...]]] = {}
-        for b in self.journal.booted:
+        for b in self.journal.booted_until(part.name):
             if b.values:
                 boots.setdefault(b.control or b.sha, []).append(b.values)
         return noise_prior.estimate(
@@ -348,9 +349,8 @@ class Bisector:
         )
 
     def boot_seconds(self) -> float | None:
-        """Median duration of a boot; None before the first one."""
-        durations = [b.seconds for b in self.journal.booted]
-        return median(durations) if durations else None
+        """Median duration of all boots; None before the first one."""
+        return _median_seconds(self.journal.booted)
 
     # -- merges
 
@@ -423,3 +423,7 @@ class Bisector:
             self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
         )
         return make_range(good, bad, self.repository.log(good, bad), relevant)
+
+
+def _median_seconds(booted: list[BootResult]) -> float | None:
+    return median(b.seconds for b in booted) if booted else None

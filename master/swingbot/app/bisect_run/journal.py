@@ -116,6 +116,17 @@ class Journal:
         self.begin = {**self.begin, "layouts": recipe}
         self._append({"begin": self.begin})
 
+    def booted_until(self, part: str) -> list[BootResult]:
+        """Boots of this part and of the parts before it, in order of time.
+
+        A part that is judged again, as when a bisection is resumed, knows what it knew at first.
+        """
+        parts = list(dict.fromkeys(a.part for a in self.asked))
+        if part not in parts:
+            return self.booted
+        until = set(parts[: parts.index(part) + 1])
+        return [b for b in self.booted if b.part in until]
+
     def unanswered(self, part: str) -> list[BootRequest]:
         """Requests of this part without a result, oldest first; untestable commits are left out."""
         done = {(b.part, b.sha, b.k) for b in self.booted}
