@@ -65,12 +65,13 @@ class ExistingResults:
         return self.compared(query)[0]
 
     def in_tree(self, query: ResultsQuery) -> ResultsQuery:
-        """Return the query; one without a tree of the only one that has results."""
-        if query.tree:
+        """Return the query; one of several kernels without a tree in the only one that has
+        results.
+        """
+        if query.tree or len(query.kernels) < 2:
             return query
         with self.reading() as conn:
-            trees = self.read.trees_with_results(conn)
-        return replace(query, tree=trees[0]["name"]) if len(trees) == 1 else query
+            return replace(query, tree=_only_tree(self.read.trees_with_results(conn)))
 
     def choice(self, query: ResultsQuery) -> tuple[Row, list[str]]:
         """Return trees and kernels that have boots, and the kernels that the query names.
@@ -80,12 +81,13 @@ class ExistingResults:
         read = self.read
         with self.reading() as conn:
             trees = read.trees_with_results(conn)
-            if not query.tree:
+            name = query.tree or _only_tree(trees)
+            if not name:
                 return {"tree": None, "trees": trees, "kernels": []}, []
-            tree = read.result_tree(conn, query.tree)
+            tree = read.result_tree(conn, name)
             chosen = [self.named(conn, tree, ref)[0]["id"] for ref in query.kernels]
-            kernels = read.measured_kernels(conn, query.tree)
-        return {"tree": query.tree, "trees": trees, "kernels": kernels}, chosen
+            kernels = read.measured_kernels(conn, name)
+        return {"tree": name, "trees": trees, "kernels": kernels}, chosen
 
     def named(self, conn: Any, tree: Row, ref: str) -> tuple[Row, list[str]]:
         """Return the kernel that `ref` names and what a reader must know about the choice.
@@ -191,6 +193,11 @@ class ExistingResults:
 def chooses(query: ResultsQuery) -> bool:
     """Return True if the query does not say what is compared."""
     return not query.tree or len(query.kernels) < 2
+
+
+def _only_tree(trees: Sequence[Row]) -> str:
+    """Return the name of the tree if there is one alone, or an empty string."""
+    return str(trees[0]["name"]) if len(trees) == 1 else ""
 
 
 def _unmeasured(tree: Row, commit: str, ref: str) -> Row:
