@@ -196,9 +196,8 @@ def _decide(session: CommandContext, id_: str, decision: IncidentDecision) -> st
     return ids.show("incident", done.id)
 
 
-def _said(session: CommandContext, id_: str, json_: bool, words: str) -> None:
+def _said(facts: text.Facts, json_: bool, words: str) -> None:
     """Print the current state of the incident."""
-    facts = session.documents.document(id_)
     if json_:
         say_json(facts)
         return
@@ -217,7 +216,7 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
     @with_session_json
     def run(session: CommandContext, id_: str, reason: str | None, json_: bool) -> None:
         done = _decide(session, id_, IncidentDecision(act=name, reason=reason))
-        _said(session, done, json_, words)
+        _said(session.documents.document(done), json_, words)
 
     return run
 
@@ -266,7 +265,7 @@ def fixed_by(
     done = _decide(session, id_, IncidentDecision(act="fixed-by", reason=reason, commit=commit))
     facts = session.documents.document(done)
     checked = f"; {str(facts['fixed_by'])[:12]} will be checked at the first tip that contains it"
-    _said(session, done, json_, "" if facts["status"] == "fixed" else checked)
+    _said(facts, json_, "" if facts["status"] == "fixed" else checked)
 
 
 @incident.command("merge")
@@ -288,7 +287,7 @@ def merge(
       swingbot incident merge i4 i5 --into i3
     """
     done = _decide(session, into, IncidentDecision(act="merge", reason=reason, others=ids_))
-    _said(session, done, json_, f" and includes {', '.join(ids_)}")
+    _said(session.documents.document(done), json_, f" and includes {', '.join(ids_)}")
 
 
 @incident.command("duplicate")
@@ -305,7 +304,7 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
     """
     ids.read(id_, "incident")
     _decide(session, of, IncidentDecision(act="merge", reason=reason, others=(id_,)))
-    _said(session, id_, json_, "")
+    _said(session.documents.document(id_), json_, "")
 
 
 @incident.command("split")
@@ -328,4 +327,4 @@ def split(
       swingbot incident split i4
     """
     done = _decide(session, id_, IncidentDecision(act="split", reason=reason, bisection=bisection))
-    _said(session, done, json_, " and is a separate incident")
+    _said(session.documents.document(done), json_, " and is a separate incident")
