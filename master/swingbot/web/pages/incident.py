@@ -80,8 +80,6 @@ class IncidentPages:
         decision = await in_turn(request, json_body.read, IncidentDecision, await request.body())
         try:
             goal = await in_turn(request, self._carry_out, number, decision, person.who)
-        except (RequestError, ids.BadId) as error:
-            raise HTTPException(400, str(error)) from None
         except GitError as error:
             raise HTTPException(503, str(error)) from None
         return JSONResponse({"id": ids.show("incident", goal.id), "status": goal.status})
