@@ -66,17 +66,6 @@ def _show(kind: str, answer: str, about: str = "", **query: str) -> Operation:
     )
 
 
-def _change(kind: str, verb: str, answer: str, body: Callable[[], Schema] | None) -> Operation:
-    return Operation(
-        method="POST",
-        path=f"/{kind}/{{id}}/{verb}",
-        about=f"{verb.capitalize()} {_a(kind)} that you asked for.",
-        answers=[answer],
-        role=Role.SUBMITTER,
-        body=body,
-    )
-
-
 def _request(path: str, what: str) -> Operation:
     return Operation(
         method="POST",
@@ -86,6 +75,20 @@ def _request(path: str, what: str) -> Operation:
         role=Role.SUBMITTER,
         body=request_schema,
         statuses=(200, 201),
+    )
+
+
+def _post(
+    path: str, about: str, answer: str, reads: type | None = None, role: Role = Role.SUBMITTER
+) -> Operation:
+    """`reads` is the type of the body."""
+    return Operation(
+        method="POST",
+        path=path,
+        about=about,
+        answers=[answer],
+        role=role,
+        body=None if reads is None else partial(codec.json_schema, reads),
     )
 
 
@@ -195,29 +198,26 @@ OPERATIONS: Final[Sequence[Operation]] = (
         one
         for kind in ids.TABLES
         for one in (
-            _change(kind, "cancel", "Cancelled", None),
-            _change(
-                kind,
-                "extend",
+            _post(f"/{kind}/{{id}}/cancel", f"Cancel {_a(kind)} that you asked for.", "Cancelled"),
+            _post(
+                f"/{kind}/{{id}}/extend",
+                f"Extend {_a(kind)} that you asked for.",
                 "AnswerToAnExtension",
-                partial(codec.json_schema, AskedExtension),
+                AskedExtension,
             ),
         )
     ),
-    Operation(
-        method="POST",
-        path="/incident/{id}/decide",
-        about="Decide about an incident; answers with the one to look at.",
-        answers=["DecidedIncident"],
-        role=Role.MODERATOR,
-        body=partial(codec.json_schema, IncidentDecision),
+    _post(
+        "/incident/{id}/decide",
+        "Decide about an incident; answers with the one to look at.",
+        "DecidedIncident",
+        IncidentDecision,
+        Role.MODERATOR,
     ),
-    Operation(
-        method="POST",
-        path="/commits/known",
-        about="Which commits the service has, in a tree or sent by you.",
-        answers=["KnownCommits"],
-        role=Role.SUBMITTER,
-        body=partial(codec.json_schema, AskedCommits),
+    _post(
+        "/commits/known",
+        "Which commits the service has, in a tree or sent by you.",
+        "KnownCommits",
+        AskedCommits,
     ),
 )
