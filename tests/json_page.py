@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from swingbot.web.api.document_types import DocumentType, all_keys, common, document_types
+from swingbot.web.api.document_types import DocumentType, Key, all_keys, common, document_types
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "json.md"
@@ -121,11 +121,13 @@ def page() -> str:
 def _paragraphs(one: DocumentType) -> Iterator[str]:
     if one.about:
         yield one.about
-    keys, base = list(one.keys), document_types()[one.base] if one.base else None
-    if base is not None and base.named:
-        yield f"As {_link(base.name)}."
-    elif base is not None:
-        keys = [*base.keys, *keys]
+    keys = list[Key]()
+    for base in (document_types()[name] for name in one.bases):
+        if base.named:
+            yield f"As {_link(base.name)}."
+        else:
+            keys += all_keys(base)
+    keys += one.keys
     shared, own = [], list[str]()
     for key in keys:
         mark, kind = "?" * key.optional, _kind(key.kind)

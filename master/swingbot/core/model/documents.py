@@ -136,47 +136,53 @@ class Progress(TypedDict):
 Classed = TypedDict("Classed", {"class": str})  # `benchmark`, `time`, `counter` or `profile`
 
 
-class Row(Classed):
-    """One metric of one unit job on one testbox: head against base, its reference.
-    `mean` and the interval are of boot means; a missing value is null, never 0.
-    """
+class VerdictKeys(Classed):
+    better: str | None
+    verdict: str
+    reason: str | None
+    base: Side  # levels of the reference
+    head: Side  # levels of the kernel
+    change_pct: float | None
+    interval_pct: list[float] | None
+    change_points: NotRequired[float | None]
+    interval_points: NotRequired[list[float] | None]
+    spread_ratio: NotRequired[float]
+    min_effect_pct: float | None
+    more_boots: int | None
+    level: str | None
 
+
+class RowKeys(VerdictKeys):
     testbox: str
-    spec: str
     unit_job: str
     metric: str
-    arm: int  # number of the arm
-    reference: int  # number of the arm it is compared with
-    against: str  # rule of the reference
-    # against `above`: the commit that makes the change, where the arm above is its parent
-    attributed_to: str | None
     headline: bool
     counter: bool
     alias_of: str | None
     label: str | None
     unit: str
-    better: str | None
-    verdict: str
-    reason: str | None
-    base: Side  # levels of the reference
-    head: Side  # levels of the arm
-    change_pct: float | None
-    interval_pct: list[float] | None
-    change_points: NotRequired[float | None]
-    interval_points: NotRequired[list[float] | None]
     # what another build of equal code may add: `sd_pct`, `df` (null: assumed, not measured) and
     # its `share` of the variance of the change
     layout: NotRequired[dict[str, Any]]
-    spread_ratio: NotRequired[float]
     # runs far off on one side beyond chance, and the percentile that shows them
     tail: NotRequired[dict[str, Any]]
-    margin_pct: float | None
-    min_effect_pct: float | None
-    more_boots: int | None
-    p: float | None
-    level: str | None
-    paired: bool | None
     problems: list[Any]
+
+
+class Row(RowKeys):
+    """One metric of one unit job on one testbox: head against base, its reference.
+    `mean` and the interval are of boot means; a missing value is null, never 0.
+    """
+
+    spec: str
+    arm: int  # number of the arm
+    reference: int  # number of the arm it is compared with
+    against: str  # rule of the reference
+    # against `above`: the commit that makes the change, where the arm above is its parent
+    attributed_to: str | None
+    margin_pct: float | None
+    p: float | None
+    paired: bool | None
     swing: int | None  # number of the swing that it raised
     # `suspected`, `refuted`, `open`, `bisecting`, `explained`, `noted`, `not_found` or `known`
     swing_state: str | None

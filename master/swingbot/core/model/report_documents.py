@@ -30,50 +30,40 @@ class RecordOfAClass(TypedDict):
     last: str | None  # id of the latest
 
 
-class Report(OfAClass):
-    id: str
-    incident: str | None
-    message_id: str
-    to: list[str]
-    cc: list[str]
-    subject: str
-    created_at: str
-    sent_at: str | None
-    size: int | None
-    error: str | None
-    lists: list[str]
-    left_out: list[dict[str, Any]]
-    commit_only: list[str]
-    dry_run: bool
-    kind: str  # `first`, `still`, `update`, `fixed`, `retraction`, `digest` or `alert`
-    revision: int  # from 1
-    state: str  # `draft`, `held`, `queued`, `sending`, `sent`, `unknown` or `dropped`
-    body: str  # text of the mail
-    tries: int  # how often it was tried
-    next_try: str | None  # time
-    mail: str | None  # the whole message once it is in the outbox
-    restricted: str | None  # why it goes to mail.to alone although there is no dry run
-    would_to: list[str]  # recipients without the dry run
-    would_cc: list[str]  # the same for copies
-    reason: str | None  # why it is where it is
-    acts: list[dict[str, Any]]  # decisions of people: `act`, `who`, `why`, `was`, `at`
-    evidence: dict[str, str]  # by gate: `pass`, `fail`, `not run` or `running`
-
-
 class LineOfAReport(TypedDict):
     id: str
     incident: str | None
     message_id: str
     to: list[str]
     cc: list[str]
-    subject: str
+    subject: str  # subject of the mail
     created_at: str
     sent_at: str | None
     size: int | None
     error: str | None
-    kind: str  # as of a report
+    kind: str  # `first`, `still`, `update`, `fixed`, `retraction`, `digest` or `alert`
     revision: int  # from 1
-    state: str  # as of a report
+    state: str  # `draft`, `held`, `queued`, `sending`, `sent`, `unknown` or `dropped`
+
+
+class AddressedKeys(OfAClass):
+    lists: list[str]
+    left_out: list[dict[str, Any]]
+    commit_only: list[str]
+    dry_run: bool
+    restricted: str | None  # why it goes to mail.to alone although there is no dry run
+    would_to: list[str]  # recipients without the dry run
+    would_cc: list[str]  # the same for copies
+    reason: str | None  # why it is where it is
+    next_try: str | None  # time
+    acts: list[dict[str, Any]]  # decisions of people: `act`, `who`, `why`, `was`, `at`
+
+
+class Report(LineOfAReport, AddressedKeys):
+    body: str  # text of the mail
+    tries: int  # how often it was tried
+    mail: str | None  # the whole message once it is in the outbox
+    evidence: dict[str, str]  # by gate: `pass`, `fail`, `not run` or `running`
 
 
 class MailSwitch(TypedDict):
@@ -84,30 +74,7 @@ class MailSwitch(TypedDict):
     sending: list[str]  # ids of reports being handed over
 
 
-class Mail(OfAClass):
-    id: str
-    incident: str | None
-    message_id: str
-    to: list[str]
-    cc: list[str]
-    would_to: list[str]  # recipients without the dry run
-    would_cc: list[str]  # the same for copies
-    lists: list[str]
-    left_out: list[dict[str, Any]]
-    commit_only: list[str]
-    dry_run: bool
-    restricted: str | None  # why it goes to mail.to alone although there is no dry run
-    reason: str | None  # why it is where it is
-    created_at: str
-    sent_at: str | None
-    size: int | None
-    next_try: str | None  # time
-    error: str | None
-    acts: list[dict[str, Any]]  # decisions of people: `act`, `who`, `why`, `was`, `at`
-    kind: str  # as of a report
-    revision: int  # from 1
-    state: str  # as of a report
-    subject: str  # subject
+class Mail(LineOfAReport, AddressedKeys):
     tries: int | None  # how often it was tried
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from swingbot.core.model.documents import Classed, Side
+from swingbot.core.model.documents import RowKeys, VerdictKeys
 
 
 class KernelOfResults(TypedDict):
@@ -26,41 +26,14 @@ class KernelOfResults(TypedDict):
     latest: str | None  # time of its last boot
 
 
-class RowOfResults(Classed):
+class RowOfResults(RowKeys):
     """As [row](#row), with the kernels that are compared in place of the swing."""
 
-    testbox: str
-    unit_job: str
-    metric: str
-    headline: bool
-    counter: bool
-    alias_of: str | None
-    label: str | None
-    unit: str
-    better: str | None
-    verdict: str
-    reason: str | None
-    change_pct: float | None
-    interval_pct: list[float] | None
-    change_points: NotRequired[float | None]
-    interval_points: NotRequired[list[float] | None]
-    spread_ratio: NotRequired[float]
-    min_effect_pct: float | None
-    more_boots: int | None
-    level: str | None
-    problems: list[Any]
     arm: int  # index of the kernel
     reference: int  # index of the kernel it is compared with
-    # what another build of equal code may add: `sd_pct`, `df` (null: assumed, not measured) and its
-    # `share` of the variance of the change
-    layout: NotRequired[dict[str, Any]]
-    # runs far off on one side beyond chance, and the percentile that shows them
-    tail: NotRequired[dict[str, Any]]
     p: NotRequired[float | None]
     paired: NotRequired[bool | None]
     margin_pct: NotRequired[float | None]
-    base: Side  # levels of the reference
-    head: Side  # levels of the kernel
     together: bool  # the boots belong to one series
 
 
@@ -162,23 +135,10 @@ class MetricOverCommits(TypedDict):
     notes: list[str]  # what is not shown, and why
 
 
-class ComparisonOfNumbers(Classed):
+class ComparisonOfNumbers(VerdictKeys):
     """`swingbot stats compare`: one [row](#row) without names."""
 
-    better: str | None
-    base: Side  # levels of the reference
-    head: Side  # levels of the arm
-    change_pct: float | None
-    interval_pct: list[float] | None
-    verdict: str
-    reason: str | None
-    level: str | None
-    min_effect_pct: float | None
     margin_pct: float | None
-    more_boots: int | None
     paired: bool | None
     p: float | None
-    spread_ratio: NotRequired[float]
-    change_points: NotRequired[float | None]
-    interval_points: NotRequired[list[float] | None]
     order: str  # `given`, `strict turns` (given, b h b h) or `assumed in turns`

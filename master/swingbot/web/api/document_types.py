@@ -47,14 +47,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentType:
-    """A class of documents: its own `keys`, and its base if that is a document.
+    """A class of documents: its own `keys`, and the classes whose keys it has too.
 
-    `named` is False for a base that a call makes, since its only key is a keyword.
+    `named` is False for a base that is no document itself: one that a call makes, since its only
+    key is a keyword, and one whose name ends in `Keys`.
     """
 
     name: str
     about: str
-    base: str | None
+    bases: Sequence[str]
     keys: Sequence[Key]
     named: bool = True
 
@@ -78,8 +79,8 @@ def common() -> Mapping[str, Key]:
 
 
 def all_keys(one: DocumentType) -> list[Key]:
-    """The keys of a document, those of its base first."""
-    inherited = all_keys(document_types()[one.base]) if one.base else []
+    """The keys of a document, those of its bases first."""
+    inherited = (key for base in one.bases for key in all_keys(document_types()[base]))
     return [*inherited, *one.keys]
 
 
@@ -92,14 +93,14 @@ def _types_in(module: ModuleType) -> Iterator[DocumentType]:
                 [ast.Name(name)], ast.Call(_, [_, ast.Dict([ast.Constant(key)], [kind])])
             ):
                 only = Key(name=str(key), optional=False, kind=kind, meaning=_comment(node, lines))
-                yield DocumentType(name=name, about="", base=None, keys=[only], named=False)
+                yield DocumentType(name=name, about="", bases=[], keys=[only], named=False)
             case ast.ClassDef(name):
-                (base,) = map(ast.unparse, node.bases)
                 yield DocumentType(
                     name=name,
                     about=ast.get_docstring(node) or "",
-                    base=None if base == "TypedDict" else base,
+                    bases=[base for base in map(ast.unparse, node.bases) if base != "TypedDict"],
                     keys=[_key(key, lines) for key in node.body if isinstance(key, ast.AnnAssign)],
+                    named=not name.endswith("Keys"),
                 )
 
 

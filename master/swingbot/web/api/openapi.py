@@ -189,7 +189,8 @@ def _schema(one: DocumentType) -> Schema:
     }
     if one.about:
         own["description"] = _plain(one.about)
-    return {"allOf": [{"$ref": f"#/components/schemas/{one.base}"}, own]} if one.base else own
+    bases = [{"$ref": f"#/components/schemas/{base}"} for base in one.bases]
+    return {"allOf": [*bases, own]} if bases else own
 
 
 def _described(key: Key) -> Schema:
