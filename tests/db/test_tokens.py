@@ -119,7 +119,7 @@ def test_a_signed_in_person_revokes_a_token_by_its_form(serve: Serve) -> None:
     site.web.client.post("/login", data={"key": key, "next": "/tokens"})
     page = site.web.client.get("/tokens").text
     assert "(in use here)" in page and page.count("/revoke") == 2
-    assert "with a token of a moderator" in page
+    assert "with a token of the role moderator" in page
     number = site.web.client.get("/tokens.json", headers=other).json()[1]["id"]
     address = f"/tokens/{number}/revoke"
     assert site.web.client.post(address, data={}).status_code == 403, "without the form's token"

@@ -40,8 +40,8 @@ def revoke_token(access: Access, number: int, by: str) -> str:
 
 
 def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
-    """Do the same for an operator, or a person whose own token it is, of no higher role than the
-    one in use: a token of a script that leaks must not end those of its owner.
+    """Revoke a token for an operator, or for its owner if it has no higher role than the token in
+    use: a script's token that leaks must not end those of its owner.
 
     Raises RequestError, NotYourToken.
     """
@@ -54,8 +54,8 @@ def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
             )
         if not may(person.role, role):
             raise NotYourToken(
-                f"token {number} is one of a {role}, and you use one of a {person.role}:"
-                f" sign in with a token of a {role}"
+                f"token {number} has the role {role}, the one in use {person.role}:"
+                f" sign in with a token of the role {role}"
             )
     return revoke_token(access, number, f"{person.who} (pages)")
 

@@ -152,7 +152,7 @@ class Checkout:
             unasked = [commit for commit in listed if commit not in asked]
             if not unasked:
                 return listed, found
-            # what else a service names would be read by git as lines of its input
+            # git would read anything else that a service names as lines of its input
             answer = known(unasked)
             found += [commit for commit in unasked if commit in answer]
             asked.update(unasked)

@@ -32,7 +32,7 @@ class ServiceError(OSError):
 
 
 class CutOff(ServiceError):
-    """An answer ends before its end."""
+    """An answer is cut off before its end."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -31,7 +31,7 @@ class Gone(FileNotFoundError):
 
 
 def missing_words(error: Exception, sha256: str) -> str:
-    """Say why a file of the store cannot be had, from what opening it raised."""
+    """Say why a file of the store is missing, given the exception that opening it raised."""
     if isinstance(error, Gone):
         return f"it was {error}"
     if isinstance(error, FileNotFoundError):

@@ -23,11 +23,11 @@ class LineOfATable(TypedDict):
     # the headline row that changed most, worse first: `metric`, `unit_job`, `testbox`, `arm`,
     # `verdict`, `change_pct`, `interval_pct`
     headline: dict[str, Any] | None
-    worse: int  # headline rows by verdict; so are the next
-    better: int  # rows by verdict
-    changed: int  # rows by verdict
-    same: int  # rows by verdict
-    unclear: int  # rows that are unclear or invalid
+    worse: int  # headline rows with this verdict
+    better: int  # headline rows with this verdict
+    changed: int  # headline rows with this verdict
+    same: int  # headline rows with this verdict
+    unclear: int  # headline rows that are unclear or invalid
 
 
 class LineOfABisection(TypedDict):

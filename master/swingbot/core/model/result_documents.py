@@ -15,8 +15,8 @@ class KernelOfResults(TypedDict):
     id: str | None  # id of the variant; null: never requested
     name: str  # release or abbreviated commit
     release: str | None  # such as `v6.1.112`
-    commit: str  # commit
-    subject: str  # subject of the commit
+    commit: str
+    subject: str
     author: str  # author of the commit
     layout: int  # code layout; 0 is that of the linker
     build_key: str | None  # key of its build
@@ -68,7 +68,7 @@ class Move(TypedDict):
 class Results(TypedDict):
     """Two to six kernels compared by the boots that exist ([results](results.md))."""
 
-    tree: str  # name
+    tree: str
     kernels: list[KernelOfResults]  # in the order of the address; the first is the reference
     filters: dict[str, Any]  # `testbox`, `test`, `metric`, `verdict` of the address
     sort: str  # `importance`, `size`, `significance` or `name`
@@ -90,8 +90,8 @@ class ChoiceOfKernels(TypedDict):
 
 class PointOfAMetric(TypedDict):
     variant: str
-    commit: str  # commit
-    subject: str  # subject of the commit
+    commit: str
+    subject: str
     author: str  # author of the commit
     release: str | None  # such as `v6.1.112`
     build_key: str  # key of its build
@@ -107,10 +107,10 @@ class PointOfAMetric(TypedDict):
 class MetricOverCommits(TypedDict):
     testbox: str
     unit_job: str
-    tree: str  # name
-    metric: str  # full name
+    tree: str
+    metric: str
     unit: str | None  # present unit
-    better: str | None  # `higher` or `lower`
+    better: str | None
     describe: str  # what is measured
     kconfig: str  # configuration of the kernels that are shown
     compiler: str  # compiler of the kernels that are shown

@@ -24,7 +24,7 @@ class Reparse(TypedDict):
 
 
 class ClassOfFiles(TypedDict):
-    days: float  # 0: for ever
+    days: float  # days they are kept; 0: forever
     files: int  # number
     bytes: int  # their size
     oldest: str | None  # date
@@ -48,7 +48,7 @@ class Removal(TypedDict):
     open: list[str]  # ids under way because of it
     counted_by: list[str]  # what stays and counts it
     shown_on: list[str]  # what shows it as removed
-    freed_bytes: int  # their size
+    freed_bytes: int  # bytes that go or went
     objects: int  # git objects
 
 
@@ -79,7 +79,7 @@ class NewToken(TypedDict):
     id: int  # number
     who: str  # person
     role: str  # `reader`, `submitter`, `moderator` or `operator`
-    trees: list[str] | None  # of which it requests tables; null: of all
+    trees: list[str] | None  # whose tables it may request; null: all
     expires_at: str | None  # time; null: never
     token: str  # shown once
 
@@ -89,7 +89,7 @@ class Token(TypedDict):
     who: str  # person
     role: str  # its role
     key: bool  # the key that `swingbot key` prints
-    trees: list[str] | None  # of which it requests tables; null: of all
+    trees: list[str] | None  # whose tables it may request; null: all
     note: str | None  # its purpose
     made_by: str  # who made it
     made_at: str  # time

@@ -253,7 +253,7 @@ def _filtered(judged: JudgedResults, query: ResultsQuery) -> list[ComparisonRow]
 
 
 def _benchmarks(judged: JudgedResults, query: ResultsQuery) -> list[ComparisonRow]:
-    """The rows of which a reader asks what moved: no counters, unless they were selected."""
+    """The rows that say what moved: no counters, unless they were selected."""
     return [row for row in judged.rows if query.metric or row.klass not in ("counter", "profile")]
 
 

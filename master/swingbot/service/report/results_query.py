@@ -41,8 +41,10 @@ class ResultsQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryQuery:
-    """A metric over the commits of a tree; an empty name: the only one that has the metric, of a
-    configuration that of the tree.
+    """A metric over the commits of a tree.
+
+    An empty tree, testbox or unit job: the only one that has the metric. An empty configuration or
+    compiler: that of the tree.
     """
 
     metric: str

@@ -92,8 +92,8 @@ class RequestLimits:
         limit = self._limit(scope["method"], scope["path"])
         known = self._known(request)
         # The health check has a thread and a database connection of its own, and all requests of a
-        # second share an answer. It is charged, but who has an address in common with a heavy
-        # reader gets it.
+        # second share an answer. It is charged, but a client that shares its address with a heavy
+        # reader still gets it.
         counted = not known and scope["path"] != "/healthz"
         refused = self._announced(request, limit)
         if refused is None and not known:

@@ -114,7 +114,7 @@ class Sessions:
             return tx.access.holder(tokens.digest(text) if token else None)
 
     def _ended(self, text: str) -> EndedToken | None:
-        """Its 256 bits are not guessed, so who has them may know what became of the token."""
+        """Nobody guesses 256 bits: whoever has them may learn how the token ended."""
         if not tokens.looks_like_one(text):
             return None
         with self._begin("ended token") as tx:

@@ -40,7 +40,7 @@ _ERRORS: Final = {
     HTTPStatus.NOT_FOUND: "It does not exist.",
     HTTPStatus.REQUEST_TIMEOUT: "The body arrived too slowly.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
-    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the client or of the person's quota is reached.",
+    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the client or the person's quota is reached.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The database or a place in the queue is not available now.",
 }
 _OF_BODIES: Final = (403, 408, 413)

@@ -1,6 +1,6 @@
 """The operations of the API: every address that answers JSON to programs.
 
-`tests/db/test_openapi.py` compares them with the routes of the web application.
+`tests/unit/test_openapi.py` compares them with the routes of the web application.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ JSON: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`answers` are the types of its document, alternatives; `listed`: it is a list of these.
+    """`answers` are the types that its document may have; `listed`: it is a list of them.
 
-    `role` is that of who changes something; None: reading. `statuses` have the document, and
-    `query` has the meaning of each parameter.
+    `role` is what a change needs; None: it only reads. `statuses` are those of answers with the
+    document, and `query` explains each parameter.
     """
 
     method: str = "GET"
@@ -50,7 +50,7 @@ def _list(plural: str, line: str, *filters: str) -> Operation:
         about=f"List {plural}; the header Link has the address of the next rows.",
         answers=[line],
         listed=True,
-        query=dict.fromkeys(filters, "filter; several values with commas")
+        query=dict.fromkeys(filters, "filter; commas separate values")
         | {"limit": "rows at most, 1 to 500 (100)", "after": "cursor, from Link"},
     )
 
@@ -102,7 +102,7 @@ _RESULTS: Final = {
     "verdict": "may be repeated",
     "sort": "order of the rows",
 }
-_CONFIGURATION: Final = {"kconfig": "name of the configuration", "compiler": "its name"}
+_CONFIGURATION: Final = {"kconfig": "name of the configuration", "compiler": "name of the compiler"}
 OPERATIONS: Final[Sequence[Operation]] = (
     Operation(path="/status.json", about="What runs, waits and is wrong.", answers=["Status"]),
     Operation(
@@ -161,7 +161,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     ),
     Operation(
         path="/metric.json",
-        about="The same, found by what is known of the metric, if it is the only one.",
+        about="A metric over all measured commits; names may be left out if only one fits.",
         answers=["MetricOverCommits"],
         query={
             "metric": "full name of the metric",

@@ -67,7 +67,7 @@ def swing_change(swing: Mapping[str, Any]) -> str:
 
 
 def of_spread(bisection: Mapping[str, Any]) -> str:
-    """The factor of the spread between boots, where a bisection found that and no other mean."""
+    """The factor of the spread between boots, if a bisection found no change of the mean."""
     ratio = bisection.get("spread_ratio")
     if ratio is None or not same_mean(ratio, bisection["interval_pct"]):
         return ""

@@ -39,7 +39,7 @@ class TokenPages:
         if person is None and is_json(request):
             raise HTTPException(
                 401,
-                "Whose tokens? Send `Authorization: Bearer <token>`.",
+                "This needs a token: send `Authorization: Bearer <token>`.",
                 {"www-authenticate": "Bearer"},
             )
         return await in_turn(request, self._shown, request, person)
