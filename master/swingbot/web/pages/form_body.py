@@ -180,14 +180,14 @@ def request_schema() -> dict[str, Any]:
     def field(meaning: str, **kind: Any) -> dict[str, Any]:
         return {"description": meaning, **kind}
 
-    texts = {name: field(_TEXTS[name], type="string") for name in _TEXTS}
     kinds = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
-    lists = {name: field(_LISTS[name], anyOf=kinds) for name in LISTS}
+    texts = {name: field(meaning, type="string") for name, meaning in _TEXTS.items()}
+    lists = {name: field(meaning, anyOf=kinds) for name, meaning in _LISTS.items()}
     numbers = {
-        name: field(_NUMBERS[name], type=["number" if name == "min_effect" else "integer", "null"])
-        for name in NUMBERS
+        name: field(meaning, type=["number" if name == "min_effect" else "integer", "null"])
+        for name, meaning in _NUMBERS.items()
     }
-    files = {name: field(_FILES[name], type=["string", "null"]) for name in FILES}
+    files = {name: field(meaning, type=["string", "null"]) for name, meaning in _FILES.items()}
     more = {"dry_run": field("plan and cost only", type="boolean")}
     table = codec.json_schema(SentTable)
     fields = {**texts, **lists, **numbers, **files, **more, **table["properties"]}
