@@ -10,6 +10,12 @@ import numpy as np
 import pytest
 
 from swingbot.core.bisect.posterior.assessment import assess
+from swingbot.core.bisect.posterior.mixture_noise import (
+    Combinations,
+    Theta,
+    Thetas,
+    with_least_spread,
+)
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import NoisePrior, NoiseRecord, PastBoot
@@ -39,6 +45,37 @@ def test_one_mode_is_not_two() -> None:
     assert not any(boot_modes(kernels(0.0, 0.0, seed)) for seed in range(200))
     assert boot_modes([]) is None
     assert boot_modes([[1.0, 1.0]] * 20) is None
+
+
+def test_three_boots_are_a_mode_and_one_wild_boot_is_none() -> None:
+    """Of small kernels, three differences in two or three show it; one boot has many."""
+    few = [[7.0, 6.75], [7.001, 6.999], [7.0005, 7.002], [6.999, 6.7505], [6.7495, 7.0, 7.001]]
+    found = boot_modes(few)
+    assert found is not None and found.apart == pytest.approx(-0.25, rel=0.01)
+    assert found.share == pytest.approx(3 / 7)
+    assert boot_modes([[7.0, 7.001, 6.999, 7.002, 6.998, 7.0005, 7.0015, 6.75]]) is None
+
+
+def test_a_mode_stays_where_it_is_if_levels_need_wider_spreads() -> None:
+    """The grid of levels of large changes is coarser than repeatable boots."""
+    theta = Theta(0.002, 0.0, 0.4, 1.0, 0.25 / 0.002, tight=True)
+    of = Combinations(Thetas((theta, replace(theta, tight=False, apart=3.0))), ())
+    mode, wild = with_least_spread(of, -28).thetas.each  # 2 to the power of -7
+    assert mode.spread == wild.spread == 2.0**-7
+    assert mode.apart * mode.spread == pytest.approx(0.25)
+    assert wild.apart == 3.0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 9])
+def test_a_change_that_some_boots_show_is_not_put_behind_its_commit(seed: int) -> None:
+    """-22 % in two of three boots that repeat to 0.2 %: boots that look good again lie at the
+    level of good, and those of commits before a later one at the level of bad."""
+    bench = SimulatedBench(
+        commits=20, culprit=15, effect=-0.22, effect_share=0.67, run_noise=0.004, runs=4, seed=seed
+    )
+    state = a_state(bench, noise=known_noise(bench, 2.0))
+    said = bisect_to_the_end(bench, state, Policy()).conclusion
+    assert (said.kind, said.members) == ("culprit", (15,))
 
 
 def test_a_noise_record_knows_modes_and_the_spread_within_them() -> None:

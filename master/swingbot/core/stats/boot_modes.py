@@ -16,7 +16,7 @@ from swingbot.core.stats.moments import within
 from swingbot.core.thresholds import MODE_LEAST_SHARE, MODES_SDS
 
 Array = npt.NDArray[np.float64]
-_LEAST_PAIRS: Final = 6  # differences within a kernel that are required on each side of the gap
+_LEAST_BOOTS: Final = 3  # of the smaller mode: fewer are wild boots
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ def boot_modes(groups: Sequence[Sequence[float] | Array]) -> BootModes | None:
     must be at least MODES_SDS of their own standard deviations apart.
     """
     each = [np.sort(np.asarray(g, dtype=np.float64)) for g in groups if len(g) > 1]
-    if sum(len(g) * (len(g) - 1) // 2 for g in each) < 2 * _LEAST_PAIRS:
+    if sum(len(g) * (len(g) - 1) // 2 for g in each) < 2 * _LEAST_BOOTS:
         return None
     apart = np.sort(
         np.concatenate([(g[None, :] - g[:, None])[np.triu_indices(len(g), 1)] for g in each])
     )
-    inner = slice(_LEAST_PAIRS - 1, len(apart) - _LEAST_PAIRS)
-    at = int(np.argmax(np.diff(apart)[inner])) + _LEAST_PAIRS
+    inner = slice(_LEAST_BOOTS - 1, len(apart) - _LEAST_BOOTS)
+    at = int(np.argmax(np.diff(apart)[inner])) + _LEAST_BOOTS
     cut = float(apart[at - 1] + apart[at]) / 2.0
     parts = [part for g in each for part in np.split(g, np.flatnonzero(np.diff(g) > cut) + 1)]
     spread = within([list(map(float, part)) for part in parts]) or 0.0
@@ -55,9 +55,10 @@ def boot_modes(groups: Sequence[Sequence[float] | Array]) -> BootModes | None:
     both = [g for g in each if g[-1] - g[0] > cut]
     if not both:
         return None
-    low = float(np.mean(np.concatenate([g < g[-1] - cut for g in both])))
     # Only kernels with boots in both modes count: of others it is not known which mode they are in.
-    if min(low, 1.0 - low) < MODE_LEAST_SHARE:
+    lower = np.concatenate([g < g[-1] - cut for g in both])
+    smaller, low = min(lower.sum(), (~lower).sum()), float(lower.mean())
+    if smaller < max(_LEAST_BOOTS, MODE_LEAST_SHARE * len(lower)):
         return None
     return BootModes(low, -distance) if low <= 0.5 else BootModes(1.0 - low, distance)
 

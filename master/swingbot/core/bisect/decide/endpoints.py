@@ -128,7 +128,8 @@ def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
 def _ends_alike(case: Assessment) -> float:
     """P(the two end kernels themselves, layout and all, differ by less than the minimum).
 
-    Unlike P(no step) more boots always settle it.
+    Unlike P(no step) more boots always settle it. The spread of boots tells nothing about kernels
+    whose testbox moved meanwhile.
     """
     ev = case.ev
     good, bad = case.end_boots()
@@ -136,6 +137,8 @@ def _ends_alike(case: Assessment) -> float:
     sd, df = math.sqrt(case.posterior.boot_var * each), case.spread_df
     effect, least = case.end_effect(), ev.threshold(case.state.min_effect_pct)
     levels = float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+    wander = case.posterior.wander
+    levels += wander * (case.posterior.none_or_small - levels)
     path = case.posterior.slow_path
     return levels if path is None else levels * (1.0 - path.p * (1.0 - path.small))
 

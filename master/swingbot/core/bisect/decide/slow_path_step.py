@@ -86,10 +86,12 @@ def _stated(case: Assessment, left: int, right: int) -> float:
 
 def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int]) -> Action:
     ev = case.ev
-    sides = [
-        [BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm") if b.k in ks]
-        for p in (left, right)
-    ]
+    if path.unit == "boot":  # the fresh ones alone are too few to tell a share of boots
+        boots = list(zip(ev.boot_positions, ev.boots, strict=True))
+        of_sides = [[b for p, b in boots if (p >= right) == side] for side in (False, True)]
+    else:
+        of_sides = [[b for b in ev.at(p, "confirm") if b.k in ks] for p in (left, right)]
+    sides = [[BootRuns(k=k, values=b.values) for k, b in enumerate(side)] for side in of_sides]
     rule = Rule(
         min_effect_pct=case.state.min_effect_pct,
         alpha=case.policy.interval_alpha,

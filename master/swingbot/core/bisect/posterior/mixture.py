@@ -118,13 +118,16 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     still = _collect(columns, pairs, hypotheses, weights, min_effect, two)
     if still.odd_images < ODD_IMAGES_SEEN:
         still = replace(still, sd_layout_if_even=_sd_layout_of_even(pairs, weights))
-    second = _wild(columns, theta, still)
+    behind = still.behind()[columns.at[columns.point][columns.node]]
+    levels = ((still.low, 1.0 - behind), (still.low + still.effect, behind))
+    second = _wild(columns, theta, levels)
     if theta.tight:
         off = theta.apart * theta.spread
         moved = tuple(off if p > WILD_P else 0.0 for p in second)
         still = replace(still, wild=(0.0,) * len(second), mode=moved)
     else:
         still = replace(still, wild=second)
+    still = replace(still, far_if_none=_far_if_none(columns, pairs, hypotheses, ln[:, -1]))
     return _moving(
         ev,
         columns,
@@ -170,20 +173,36 @@ def _moving(
         min_effect=min_effect,
     )
     return (
-        replace(moving, wander=wander, wild=still.wild, mode=still.mode)
+        replace(
+            moving, wander=wander, wild=still.wild, mode=still.mode, far_if_none=still.far_if_none
+        )
         if group
         else blend(still, moving, wander)
     )
 
 
-def _wild(columns: BootColumns, theta: Theta, post: Posterior) -> tuple[float, ...]:
-    """Boot -> P(wild), averaged over both levels by their probability."""
-    behind = post.behind()[columns.at[columns.point][columns.node]]
+def _far_if_none(
+    columns: BootColumns, pairs: _Pairs, hypotheses: _Hypotheses, ln: Floats
+) -> tuple[float, ...]:
+    """Boot -> how far it is from the level if it is wild, or of the second mode, and there is no
+    step; else 0. `ln`: weight of each pair without a step.
+    """
+    best = int(np.argmax(ln))
+    theta, level = pairs.of.thetas.each[pairs.before[best]], float(hypotheses.low[best, -1])
+    far = np.array(_wild(columns, theta, ((level, np.ones(len(columns.x))),))) > WILD_P
+    off = theta.apart * theta.spread if theta.tight else columns.x - level
+    return tuple(np.where(far, off, 0.0).tolist())
+
+
+def _wild(
+    columns: BootColumns, theta: Theta, levels: Sequence[tuple[float, Floats]]
+) -> tuple[float, ...]:
+    """Boot -> P(wild). `levels`: each with the P(a boot has it)."""
     off = math.sqrt(theta.spread**2 + theta.layout_var)
     clean, wild = np.zeros(len(columns.x)), np.zeros(len(columns.x))
     at_bound = columns.at_bound
     sign = -1.0 if columns.bound is not None and columns.bound.upper else 1.0
-    for level, share in ((post.low, 1.0 - behind), (post.low + post.effect, behind)):
+    for level, share in levels:
         z = (columns.x - level) / off
         of_clean = np.exp(-(z**2) / 2)
         of_wild = np.exp(-((z - theta.apart) ** 2) / (2 * theta.width**2))

@@ -9,11 +9,11 @@ of the share. Formulas: docs/statistics.md, "A path that some runs take".
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior.gaps import gap_prior, per_commit
@@ -23,7 +23,7 @@ from swingbot.core.bisect.thresholds import SLOW_PATH_STEP, WILD_P, Policy
 from swingbot.core.stats.path_share import SHARES, FarRuns, ln_counts
 from swingbot.core.thresholds import FAR_RUNS_TOGETHER
 
-_BOOTS_TELL: Final = 3.0  # ratio below which the model of levels alone explains wild boots
+_BOOTS_TELL: Final = 1.0  # ratio below which the model of levels alone explains wild boots
 
 
 def weighed(
@@ -31,12 +31,12 @@ def weighed(
 ) -> Posterior:
     """The posterior of the levels with the evidence of the far-off runs."""
     at, place = np.unique(np.array(ev.boot_positions, np.intp), return_inverse=True)
-    steps = [ShareStep.of(path, place) for path in _of_runs(far)]
-    of_boots = [ShareStep.of(path, place) for path in _of_boots(post, ev)]
-    steps += [step for step in of_boots if step.ratio.max() >= _BOOTS_TELL]
-    if not steps or policy.prior_no_change <= 0.0 or post.none <= 0.0:
+    runs = [ShareStep.of(path, place) for path in _of_runs(far)]
+    # boots are far off a level, so which are depends on whether it has a step
+    stepped = runs + _telling(_of_boots(_far_boots(post, ev)), place)
+    even = runs + _telling(_of_boots(np.array(post.far_if_none)), place)
+    if not (stepped or even) or policy.prior_no_change <= 0.0 or post.none <= 0.0:
         return post
-    alone = SLOW_PATH_STEP / 2.0 / len(steps) * np.array([step.ratio for step in steps])
     ln_prior = gap_prior(at, ev.mass, policy)
     odds = np.exp(ln_prior[:-1] - ln_prior[-1])
 
@@ -45,19 +45,23 @@ def weighed(
         share alone; and their sum with that of no step.
         """
         gaps = np.add.reduceat(commit, at[:-1] + 1)
-        level, both, share = gaps * (1.0 - SLOW_PATH_STEP), gaps * alone, none * odds * alone
+        level, both = gaps * (1.0 - SLOW_PATH_STEP), gaps * _by_path(stepped, len(gaps))
+        share = none * odds * _by_path(even, len(gaps))
         return level, both, share, float(level.sum() + both.sum() + share.sum()) + none
 
     def reweighed(commit: Floats | None) -> Floats | None:
         if commit is None:
             return None
         level, both, share, total = hypotheses(commit, max(1.0 - float(commit.sum()), 0.0))
-        return per_commit(at, (level + (both + share).sum(axis=0)) / total, ev.mass)
+        ratio = (level + both.sum(axis=0) + share.sum(axis=0)) / total
+        return per_commit(at, ratio, ev.mass)
 
     level, both, share, total = hypotheses(post.commit, post.none)
-    of_share = (share + both) / total
-    likeliest = int(np.argmax(of_share.sum(axis=1)))
-    path = steps[likeliest].path(of_share[likeliest], ev, least)
+    of_share = {step: np.zeros(len(level)) for step in (*stepped, *even)}
+    for step, weights in (*zip(stepped, both, strict=True), *zip(even, share, strict=True)):
+        of_share[step] += weights / total
+    likeliest = max(of_share, key=lambda step: float(of_share[step].sum()))
+    path = likeliest.path(of_share[likeliest], ev, least)
     only = float(share.sum()) / total
     small = (post.none_or_small - post.none) / max(1.0 - post.none, 1e-300) * float(level.sum())
     commit = reweighed(post.commit)
@@ -69,8 +73,20 @@ def weighed(
         none_or_small=min((post.none + small) / total + only * path.small, 1.0),
         if_even=reweighed(post.if_even),
         if_odd=reweighed(post.if_odd),
-        slow_path=replace(path, p=float(of_share.sum()), alone=only),
+        slow_path=replace(path, p=float(both.sum()) / total + only, alone=only),
     )
+
+
+def _by_path(steps: Sequence[ShareStep], gaps: int) -> Floats:
+    """(path, gap): prior that a step changes this share and not the level, or the level as well,
+    times the likelihood."""
+    ratios = np.array([step.ratio for step in steps]).reshape(len(steps), gaps)
+    return np.asarray(SLOW_PATH_STEP / 2.0 / max(len(steps), 1) * ratios)
+
+
+def _telling(paths: Iterable[Path], place: Indices) -> list[ShareStep]:
+    steps = [ShareStep.of(path, place) for path in paths]
+    return [step for step in steps if step.ratio.max() >= _BOOTS_TELL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +109,24 @@ def _of_runs(far: FarRuns | None) -> list[Path]:
     return [path for path in paths if path.taken.any()]
 
 
-def _of_boots(post: Posterior, ev: Evidence) -> list[Path]:
-    """Boots of the second mode, or wild ones, by the model of levels."""
+def _far_boots(post: Posterior, ev: Evidence) -> Floats:
+    """Boot -> how far it is from the others if it is wild or of the second mode, else 0."""
+    if any(post.mode) or not post.wild:
+        return np.array(post.mode)
+    return np.where(np.array(post.wild) > WILD_P, ev.means - post.low, 0.0)
 
-    def path(taken: NDArray[np.bool_], offset: float) -> Path:
-        return Path("boot", taken.astype(np.intp), np.ones(len(taken), np.intp), offset)
 
-    if any(post.mode):
-        return [path(np.array(post.mode) != 0.0, max(post.mode, key=abs))]
-    off = ev.means - post.low
-    odd = np.array(post.wild) > WILD_P if post.wild else np.zeros(len(off), bool)
+def _of_boots(far: Floats) -> list[Path]:
+    """`far`: boot -> how far it is from the others; 0: it is one of them."""
+    one = np.ones(len(far), np.intp)
     return [
-        path(taken, float(np.median(off[taken])))
-        for taken in (odd & (off < 0.0), odd & (off > 0.0))
+        Path("boot", taken.astype(np.intp), one, float(np.median(far[taken])))
+        for taken in (far < 0.0, far > 0.0)
         if taken.any()
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShareStep:
     """Counts of units on the path before and behind each gap between measured positions.
 

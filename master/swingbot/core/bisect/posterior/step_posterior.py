@@ -80,6 +80,8 @@ class Posterior:
     # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
     wild: tuple[float, ...] = ()
     mode: tuple[float, ...] = ()  # boot -> how far its mode is from the first one; (): one mode
+    # boot -> how far it is from the others if there is no step; 0: it is not far off
+    far_if_none: tuple[float, ...] = ()
     odd_images: float = 0.0  # P(some images are off by far more than their layout)
     # (P(boots behind the step differ in spread from those before it), by which factor if they do)
     noisier: tuple[float, float] = (0.0, 1.0)
@@ -165,6 +167,7 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         wander=wander,
         wild=still.wild,
         mode=still.mode,
+        far_if_none=still.far_if_none,
         hypotheses=still.hypotheses,
     )
 
