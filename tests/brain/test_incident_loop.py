@@ -88,6 +88,24 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
     assert len(brain.mails) == 2, "nothing is sent twice"
 
 
+def test_the_mail_says_which_lines_of_the_configuration_the_commit_changed(
+    brain: MemoryBrain,
+) -> None:
+    before = "CONFIG_SMP=y\nCONFIG_OTHER=250\n# CONFIG_GONE is not set\n"
+    brain.fake.config = lambda state: "CONFIG_OTHER=9\n" if state["speed"] == 88 else before
+    found_and_mailed(brain)
+    ((_, _, body),) = mails(brain)
+    assert (
+        "kernel configuration: 2 symbols different from the parent's; kconfig sets CONFIG_SMP: y ->"
+        " unknown compiler:" in body
+    )
+
+
+def test_equal_configurations_are_not_mentioned(brain: MemoryBrain) -> None:
+    found_and_mailed(brain)
+    assert "kernel configuration" not in mails(brain)[0][2]
+
+
 def test_a_copy_found_while_the_first_mail_is_held_is_reported_in_the_mail_that_replaces_it(
     brain: MemoryBrain,
 ) -> None:

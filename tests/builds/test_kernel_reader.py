@@ -50,6 +50,7 @@ def a_record(shape: str, names: list[str], **more: Any) -> bytes:
 
 QUESTIONS: dict[str, Callable[[ChildKernelRecords], object]] = {
     "change": lambda kernels: kernels.change(BASE, HEAD),
+    "config": lambda kernels: kernels.config("config", "other_config"),
     "growth": lambda kernels: kernels.growth(BASE, HEAD),
     "code": lambda kernels: kernels.code(BASE, HEAD),
     "watched": lambda kernels: kernels.watched(BASE, HEAD),
@@ -60,7 +61,7 @@ QUESTIONS: dict[str, Callable[[ChildKernelRecords], object]] = {
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_child_answers_as_this_process_would_and_is_asked_once(name: str) -> None:
     base, head = a_record("one", ["f", "g", "\ud800"]), a_record("other", ["f", "g", "h"])
-    store = Store(base=base, head=head, config=b"CONFIG_X=y\n")
+    store = Store(base=base, head=head, config=b"CONFIG_X=y\n", other_config=b"")
     kernels, ask = ChildKernelRecords(store.open), QUESTIONS[name]
     answer = ask(kernels)
     here = repr(ask(KernelRecordsHere(store.open)))

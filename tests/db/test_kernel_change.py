@@ -20,6 +20,8 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.cli import main
+from swingbot.app.commands import text
+from swingbot.app.sheets import shown
 from swingbot.service.kernel.compare import compare_kernels, files_of
 from swingbot.service.ports.kernels import NoRecord
 from swingbot.web.app import make_app
@@ -71,6 +73,9 @@ class Site:
         (change,) = found["kernel_changes"]
         assert isinstance(change, dict)
         return change
+
+    def records(self) -> ChildKernelRecords:
+        return ChildKernelRecords(lambda sha256: (self.artifacts / sha256).open("rb"))
 
     def page(self) -> str:
         return str(self.client.get(f"/comparison/c{self.lab.comparison}").text)
@@ -154,6 +159,49 @@ def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: P
     assert as_json["kernel_changes"][0]["bloat"]["down"] == -7 and as_json["rows"]
 
 
+GONE = [{"symbol": "CONFIG_PREEMPT_NONE", "base": "y", "head": None}]
+
+
+def configured(site: Site, *kernels: tuple[str, bytes]) -> None:
+    for key, config in kernels:
+        site.left(key, "config", config)
+
+
+def test_a_line_that_vanished_is_shown_without_records_too(site: Site) -> None:
+    base, head = site.keys()
+    configured(site, (base, b"CONFIG_PREEMPT_NONE=y\n"), (head, b"\n"))
+    kernel = site.kernel()
+    assert (kernel["state"], kernel["config"]) == ("not recorded", GONE)
+    assert "CONFIG_PREEMPT_NONE" in site.page()
+    printed = shown(site.conn, f"c{site.lab.comparison}", site.records(), counters=False)
+    assert "config: 1 symbol differs\n  CONFIG_PREEMPT_NONE: y -> unknown" in printed
+    configured(site, (head, b"CONFIG_PREEMPT_NONE=y\n"))
+    assert site.kernel()["config"] == [] and "CONFIG_PREEMPT_NONE" not in site.page()
+
+
+def test_a_bisection_shows_its_ends_and_its_culprit_where_the_configuration_differs(
+    site: Site,
+) -> None:
+    id_ = f"b{site.lab.bisection}"
+    document = read.bisection(site.conn, id_)
+    points, culprit = document["points"], document["culprit"]
+    assert culprit is not None
+    at = next(point["idx"] for point in points if point["commit"] == culprit["commit"])
+    parent, first, last = points[at - 1], points[0], points[-1]
+    asks = b"CONFIG_PREEMPT_NONE=y\n"
+    configured(site, (first["build_key"], asks), (last["build_key"], b"\n"))
+    found = site.client.get(f"/bisection/{id_}.json").json()["config_changes"]
+    assert found == [{"base": first["commit"], "head": last["commit"], "config": GONE}]
+    configured(site, (parent["build_key"], asks), (points[at]["build_key"], asks))
+    changes = site.client.get(f"/bisection/{id_}.json").json()["config_changes"]
+    assert changes[1:] == [{"base": parent["commit"], "head": culprit["commit"], "config": []}]
+    page = site.client.get(f"/bisection/{id_}").text
+    assert page.count("<h2>Kernel configuration of") == 1 and "CONFIG_PREEMPT_NONE" in page
+    head = text.bisection_head({**document, "config_changes": changes})
+    assert "    config: 1 symbol differs\n      CONFIG_PREEMPT_NONE: y -> unknown" in head
+    assert head.count("kernels of ") == 1
+
+
 def test_kernels_without_a_record_say_why_nothing_is_shown(site: Site) -> None:
     assert site.kernel()["state"] == "not recorded"
     assert "has no record of its functions" in site.page()
@@ -197,6 +245,7 @@ def test_a_side_that_waits_or_does_not_build_is_reported(tmp_path: Path) -> None
         "reason": "The kernel of head does not build.",
         "base_build": "a" * 64,
         "head_build": "b" * 64,
+        "config": None,
     }
 
 

@@ -154,6 +154,7 @@ class FakeLab:
     level: float = 1.0
     wobble: float = 0.0
     steady: bool = False
+    config: Callable[[Mapping[str, Any]], str] = lambda state: "CONFIG_X=y\n"  # .config of a state
     bound_to: frozenset[str] = frozenset({"layout", "kconfig"})
     same_code: bool = False
     blind: frozenset[str] = frozenset()
@@ -216,6 +217,7 @@ class FakeLab:
         files = {
             "bzImage": self._store(image),
             FILE: self._store(_record({} if self.same_code else state)),
+            "config": self._store(self.config(state).encode()),
         }
         return {
             "status": "built",

@@ -25,13 +25,16 @@ from swingbot_jobs.kernel_diff import (
     ComparedBuild,
     KernelRecord,
     SymbolRecord,
+    asked_rows,
     bloat,
     bloat_text,
     change_text,
     code_change,
     config_difference,
+    config_part,
     headline,
     kernel_change,
+    matters,
     object_row,
     of_classes,
     read_record,
@@ -416,6 +419,30 @@ def test_configurations_differ_by_values_and_by_symbols_that_one_does_not_know()
         {"symbol": "CONFIG_NUMA", "base": "n", "head": "y"},
     ]
     assert config_difference(CONFIG, CONFIG) == []
+
+
+def test_a_symbol_that_is_off_or_unknown_in_both_kernels_is_counted_and_not_listed() -> None:
+    head = "CONFIG_SMP=y\nCONFIG_HZ=1000\n# CONFIG_NEW is not set\n"
+    rows = config_difference(CONFIG, head)
+    assert [(row["symbol"], matters(row)) for row in rows] == [
+        ("CONFIG_HZ", True),
+        ("CONFIG_NEW", False),
+        ("CONFIG_NUMA", False),
+    ]
+    assert config_part(rows) == [
+        "config: 3 symbols differ",
+        "  CONFIG_HZ: 250 -> 1000",
+        "  2 off in one kernel and unknown to the other",
+    ]
+    many = config_difference("", "".join(f"CONFIG_N{i}=y\n" for i in range(9)))
+    assert config_part(many, most=2)[-2:] == ["  CONFIG_N1: unknown -> y", "  and 7 more"]
+    assert config_part(config_difference(CONFIG, CONFIG)) == ["config: the same"]
+
+
+def test_a_configuration_asks_for_the_symbols_that_its_text_sets() -> None:
+    rows = config_difference("CONFIG_PREEMPT_NONE=y\nCONFIG_A=y\n", "# CONFIG_B is not set\n")
+    asked = "# why\nCONFIG_PREEMPT_NONE=y\n# CONFIG_B is not set\n"
+    assert [row["symbol"] for row in asked_rows(rows, asked)] == ["CONFIG_PREEMPT_NONE"]
 
 
 def a_side(symbols: dict[str, int], parts: Parts, config: str | None = CONFIG) -> ComparedBuild:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from swingbot_jobs.kernel_diff.bloat import Bloat, bloat, bloat_text, of_classes, symbol_table
-from swingbot_jobs.kernel_diff.change import ComparedBuild, change_text, headline, kernel_change
+from swingbot_jobs.kernel_diff.change import (
+    ComparedBuild,
+    change_text,
+    config_part,
+    headline,
+    kernel_change,
+)
 from swingbot_jobs.kernel_diff.code_change import (
     ChangedSymbol,
     CodeChange,
     code_change,
     source_name,
 )
-from swingbot_jobs.kernel_diff.config import config_difference
+from swingbot_jobs.kernel_diff.config import (
+    asked_rows,
+    config_difference,
+    config_lines,
+    matters,
+)
 from swingbot_jobs.kernel_diff.record import (
     FILE,
     VERSION,
@@ -32,13 +43,17 @@ __all__ = [
     "ComparedBuild",
     "KernelRecord",
     "SymbolRecord",
+    "asked_rows",
     "bloat",
     "bloat_text",
     "change_text",
     "code_change",
     "config_difference",
+    "config_lines",
+    "config_part",
     "headline",
     "kernel_change",
+    "matters",
     "object_row",
     "of_classes",
     "read_record",

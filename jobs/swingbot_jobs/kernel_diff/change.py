@@ -9,7 +9,7 @@ from typing import Any
 
 from swingbot_jobs.kernel_diff.bloat import bloat, of_classes
 from swingbot_jobs.kernel_diff.code_change import ChangedSymbol, CodeChange, code_change
-from swingbot_jobs.kernel_diff.config import config_difference
+from swingbot_jobs.kernel_diff.config import config_difference, config_lines
 from swingbot_jobs.kernel_diff.record import KernelRecord
 
 # Shown together with sizes of vmlinux.
@@ -230,11 +230,15 @@ def _tools(facts: Mapping[str, Any]) -> list[str]:
     )
     if config is None:
         return [*lines, "config: not stored for both sides"]
-    lines.append(f"config: {len(config)} symbols differ" if config else "config: the same")
-    return lines + [
-        f"  {one['symbol']}: {one['base'] or 'unknown'} -> {one['head'] or 'unknown'}"
-        for one in config[:40]
-    ]
+    return [*lines, *config_part(config)]
+
+
+def config_part(config: Sequence[Mapping[str, Any]], most: int = 40) -> list[str]:
+    """Return the lines about the configurations of two kernels; `config`: `config_difference`."""
+    if not config:
+        return ["config: the same"]
+    differ = f"{len(config)} symbol{'s differ' if len(config) != 1 else ' differs'}"
+    return [f"config: {differ}", *(f"  {line}" for line in config_lines(config, most))]
 
 
 def _flags(base: Sequence[str], head: Sequence[str]) -> dict[str, list[str]]:

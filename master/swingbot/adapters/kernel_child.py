@@ -16,6 +16,7 @@ from swingbot_jobs.kernel_diff import (
     ComparedBuild,
     KernelRecord,
     code_change,
+    config_difference,
     kernel_change,
     read_record,
 )
@@ -39,6 +40,11 @@ def _change(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
         for record, size in zip(records, document["config_sizes"], strict=True)
     ]
     return {"facts": kernel_change(*sides)}
+
+
+def _config(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
+    base, head = (_text(file, size) for size in document["config_sizes"])
+    return {"config": None if base is None or head is None else config_difference(base, head)}
 
 
 def _text(file: IO[bytes], size: int | None) -> str | None:
@@ -84,6 +90,7 @@ def _changed(records: tuple[KernelRecord, KernelRecord]) -> CodeChange:
 
 QUESTIONS: Final[Mapping[str, Answer]] = {
     "change": _change,
+    "config": _config,
     "growth": _growth,
     "code": _code,
     "watched": _watched,

@@ -37,8 +37,16 @@ class ChildKernelRecords:
         self._known: Remembered[str, bytes] = Remembered(len)
 
     def change(self, base: RecordFiles, head: RecordFiles) -> dict[str, Any]:
-        facts: dict[str, Any] = self._answer({"read": "change"}, base, head, configs=True)["facts"]
+        records, configs = (base.record, head.record), (base.config, head.config)
+        facts: dict[str, Any] = self._known_or_asked({"read": "change"}, records, configs)["facts"]
         return facts
+
+    def config(self, base: str, head: str) -> list[dict[str, Any]]:
+        answer = self._known_or_asked({"read": "config"}, (), (base, head))
+        rows: list[dict[str, Any]] | None = answer["config"]
+        if rows is None:
+            raise NoRecord("The configuration of a kernel is not in the artifact store.")
+        return rows
 
     def growth(self, base: RecordFiles, head: RecordFiles) -> CodeGrowth:
         answer = self._answer({"read": "growth"}, base, head)
@@ -71,33 +79,37 @@ class ChildKernelRecords:
         return codec.typed(GateResult, answer["result"])
 
     def _answer(
+        self, question: Mapping[str, Any], base: RecordFiles, head: RecordFiles
+    ) -> dict[str, Any]:
+        return self._known_or_asked(question, (base.record, head.record))
+
+    def _known_or_asked(
         self,
         question: Mapping[str, Any],
-        base: RecordFiles,
-        head: RecordFiles,
-        *,
-        configs: bool = False,
+        records: Sequence[str],
+        configs: Sequence[str | None] = (),
     ) -> dict[str, Any]:
         """Return the answer of the child, or the one that is known. Raises NoRecord."""
-        named = [base.record, head.record, *((base.config, head.config) if configs else ())]
-        asked = json.dumps([question, named], sort_keys=True)
-        known = self._known.get(asked, lambda: self._asked(question, named))
+        asked = json.dumps([question, records, configs], sort_keys=True)
+        known = self._known.get(asked, lambda: self._asked(question, records, configs))
         answer: dict[str, Any] = json.loads(known)
         if "wrong" in answer:
             raise NoRecord(f"A record ({FILE}) cannot be used: {answer['wrong']}.")
         return answer
 
-    def _asked(self, question: Mapping[str, Any], named: Sequence[str | None]) -> bytes:
+    def _asked(
+        self, question: Mapping[str, Any], records: Sequence[str], configs: Sequence[str | None]
+    ) -> bytes:
         with TemporaryFile() as file:
-            records = dict.fromkeys(named[:2])  # each once
-            sizes = [self._spool(name, KERNEL_RECORD_BYTES + 1, file) for name in records]
+            each = list(dict.fromkeys(records))
+            sizes = [self._spool(name, KERNEL_RECORD_BYTES + 1, file) for name in each]
             if None in sizes:
-                lost = list(records)[sizes.index(None)]
-                raise NoRecord(f"The record {str(lost)[:12]} is not in the artifact store.")
-            configs = [self._spool(name, KCONFIG_BYTES, file) for name in named[2:]]
+                lost = each[sizes.index(None)]
+                raise NoRecord(f"The record {lost[:12]} is not in the artifact store.")
+            of_configs = [self._spool(name, KCONFIG_BYTES, file) for name in configs]
             file.seek(0)
             try:
-                answer = self._read({**question, "sizes": sizes, "config_sizes": configs}, file)
+                answer = self._read({**question, "sizes": sizes, "config_sizes": of_configs}, file)
             except ReadingStopped as error:
                 if isinstance(error, TooMuchReading):
                     return json.dumps({"wrong": str(error)}).encode()

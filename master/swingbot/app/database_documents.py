@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from swingbot.app import sheets
 from swingbot.app.documents import Facts, kind_of
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
+from swingbot.core.model.documents import Bisection
+from swingbot.service.kernel.bisected_config import config_changes
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 from swingbot.service.report.table_sheet import kernel_changes
@@ -66,6 +68,9 @@ class DatabaseDocuments:
             facts: Facts = _ONE[kind](conn, id_)
             if kind in ids.TABLES:
                 facts["kernel_changes"] = kernel_changes(read, self._kernels, conn, facts)
+            if kind == "bisection":
+                document = cast(Bisection, facts)
+                facts["config_changes"] = config_changes(read, self._kernels, conn, document)
         return facts
 
     def progress(self, id_: str) -> Facts:

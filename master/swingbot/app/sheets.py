@@ -18,7 +18,7 @@ from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
-from swingbot_jobs.kernel_diff import change_text
+from swingbot_jobs.kernel_diff import change_text, config_part
 
 Connect = Callable[[], AbstractContextManager[Connection]]
 
@@ -42,6 +42,8 @@ def _changed(sheet: Sheet, facts: dict[str, Any]) -> str:
     names = " to ".join(sheet.kernels[facts[side]].name for side in ("reference", "arm"))
     compared = facts["state"] == "compared"
     body = change_text(facts, most=20) if compared else facts["reason"]
+    if not compared and facts["config"]:
+        body = "\n".join([body, *config_part(facts["config"], most=20)])
     return f"What the change from {names} did to the kernel\n{body}\n"
 
 

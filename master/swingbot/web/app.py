@@ -106,7 +106,7 @@ def make_app(
     metric. `kits` makes boots reproducible elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
-    pages = Pages(source, renderer, stored.open, kits)
+    pages = Pages(source, renderer, stored, kits)
     raw = RawPages(source, renderer, stored.open, unit)
     routes: list[BaseRoute] = [
         *extra_routes,

@@ -13,6 +13,7 @@ from swingbot.core.model.conclusion import same_mean
 from swingbot.core.model.documents import Gate
 from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot_jobs.contract.orders import SEARCH
+from swingbot_jobs.kernel_diff import config_part
 
 Facts = Mapping[str, Any]
 _MARKED = (
@@ -193,6 +194,10 @@ def bisection_head(facts: Facts) -> str:
         lines.append(
             f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}"
         )
+    for pair in facts.get("config_changes", ()):
+        if pair["config"]:
+            lines.append(f"  kernels of {pair['base'][:12]} and {pair['head'][:12]}:")
+            lines += [f"    {line}" for line in config_part(pair["config"], most=8)]
     lines += [f"  advice by {steer['words']}" for steer in facts.get("steers", ())]
     lines.append(f"  {facts['boots']} boots; kernels built for it: {facts['builds']}")
     if facts.get("resumable"):

@@ -310,6 +310,12 @@ class Point(NamedCommit):
     state: str  # such as `not built`, `measured` or `skipped`
 
 
+class ConfigChange(TypedDict):
+    base: str  # commit
+    head: str  # commit
+    config: list[dict[str, Any]]  # symbols that differ: `symbol`, `base`, `head`
+
+
 class Bisection(TypedDict):
     """`swingbot bisect run --json` prints the keys from `status` to `candidates` with `id` null
     ([bisect-run](bisect-run.md)).
@@ -371,6 +377,8 @@ class Bisection(TypedDict):
     branches: list[dict[str, Any]]  # bisections of merged branches
     within: NamedCommit | None  # what they found
     waits: list[str]
+    # of the two ends, and of each culprit and its parent; `show` and the page add it
+    config_changes: NotRequired[list[ConfigChange]]
     # `fraction`, `bits_left`, `bits_at_start`, while it runs
     progress: NotRequired[dict[str, Any]]
     eta_seconds: NotRequired[float | None]

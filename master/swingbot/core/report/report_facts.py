@@ -50,6 +50,18 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDiffers:
+    """The difference between the kernel configurations of parent and commit.
+
+    `symbols` have another value, one that is off in a kernel and unknown to the other left out;
+    `asked` are those that the tree's configuration sets, as `CONFIG_X: y -> unknown`.
+    """
+
+    symbols: Count
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
     """Content of the first mail about a culprit.
 
@@ -57,6 +69,7 @@ class ReportFacts:
     from the comparison of the two over all jobs.
     `command` is the command line of the headline's program; `reproduce` are shell commands, one per
     line.
+    `config_differs` is None if parent and commit have the same configuration, or it is unknown.
     `machine` is one line about the headline's testbox.
     `facts` (name to value, in print order) describe the environment: command line, root file
     system, THP and the like.
@@ -81,6 +94,7 @@ class ReportFacts:
     rows: tuple[ComparisonRow, ...] = ()
     bisection: BisectionSummary
     kconfig: str
+    config_differs: ConfigDiffers | None = None
     compiler_version: str
     machine: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)

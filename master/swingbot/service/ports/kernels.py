@@ -38,6 +38,10 @@ class KernelRecords(Protocol):
     def change(self, base: RecordFiles, head: RecordFiles) -> dict[str, Any]:
         """Return the facts of `kernel_diff.kernel_change`."""
 
+    def config(self, base: str, head: str) -> list[dict[str, Any]]:
+        """Return the rows of `kernel_diff.config_difference` of two stored configurations (their
+        sha256)."""
+
     def growth(self, base: RecordFiles, head: RecordFiles) -> CodeGrowth: ...
 
     def code(self, base: RecordFiles, head: RecordFiles) -> GateResult:

@@ -17,11 +17,13 @@ from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.parts.machine import machine_line
 from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
-from swingbot.core.report.report_facts import Commit, ReportFacts
+from swingbot.core.report.report_facts import Commit, ConfigDiffers, ReportFacts
 from swingbot.service.incident.attribute import seen_elsewhere
+from swingbot.service.kernel.compare import config_change
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.prove.report_evidence import (
     clues_of,
     gates_of,
@@ -34,6 +36,7 @@ from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 from swingbot_jobs import codec
+from swingbot_jobs.kernel_diff import asked_rows, config_lines, matters
 from swingbot_jobs.language.program import Program
 
 # The facts of the boots that matter most to a reader, by the worker's names, in the order printed.
@@ -192,6 +195,7 @@ def _facts(
         bisection=_bisection(tx.bisections, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
+        config_differs=_config_differs(tools, catalogue, tx.builds, parent, culprit),
         compiler_version=build.compiler_version,
         machine=machine_line(catalogue.testboxes.known(bisection.testbox).model, testbox_facts),
         facts={
@@ -223,6 +227,20 @@ def _facts(
             for side, of_side in (("parent", before), ("commit", boots))
         },
     )
+
+
+def _config_differs(
+    tools: Tools, catalogue: Catalogue, builds: KernelBuilds, parent: Variant, culprit: Variant
+) -> ConfigDiffers | None:
+    stored = builds.stored([parent.build_key, culprit.build_key])
+    sides = (stored.get(variant.build_key) for variant in (parent, culprit))
+    rows = config_change(tools.kernels, *sides)
+    differ = [row for row in rows or () if matters(row)]
+    if not differ:
+        return None
+    # a configuration that the operator has deleted since asks for nothing
+    asked = asked_rows(differ, catalogue.kconfigs.get(culprit.kconfig, ""))
+    return ConfigDiffers(symbols=len(differ), asked=tuple(config_lines(asked, len(asked))))
 
 
 def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -> BisectionFacts:

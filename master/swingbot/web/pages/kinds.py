@@ -14,13 +14,15 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from swingbot.core.model import cursor
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import folded
+from swingbot.core.model.documents import Bisection
 from swingbot.core.model.testbox_state import TIME_USES
+from swingbot.service.kernel.bisected_config import config_changes
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 from ..plots import plot
 from ..plots.picture import picture
-from ..ports import Connection, OpenArtifact, Row
+from ..ports import Connection, Row, StoredFiles
 from . import free_memory, incident
 from . import report as report_page
 from .metric_names import is_of
@@ -53,13 +55,13 @@ class Pages:
         self,
         source: SnapshotReader,
         renderer: Renderer,
-        artifact: OpenArtifact,
+        stored: StoredFiles,
         kits: Kits | None = None,
     ) -> None:
-        self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
+        self._source, self._renderer, self._stored, self._kits = source, renderer, stored, kits
         read = source.read
         self._kinds: Mapping[str, Callable[[Connection, str], Any]] = {
-            "bisection": read.bisection,
+            "bisection": self._bisection,
             "incident": read.incident,
             "report": read.report,
             "order": read.order,
@@ -169,6 +171,12 @@ class Pages:
             **more,
         )
 
+    def _bisection(self, conn: Connection, id: str) -> Bisection:
+        read = self._source.read
+        document = read.bisection(conn, id)
+        document["config_changes"] = config_changes(read, self._stored.kernels, conn, document)
+        return document
+
     def bisection_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             document = self._source.read.bisection(conn, request.path_params["id"])
@@ -227,7 +235,7 @@ class Pages:
         if name not in (files or {}):
             return None
         try:
-            with self._artifact(files[name]["sha256"]) as log:
+            with self._stored.open(files[name]["sha256"]) as log:
                 log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
                 text = log.read().decode("utf-8", "replace")
         except (OSError, ValueError, ArtifactError):

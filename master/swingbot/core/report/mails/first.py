@@ -24,7 +24,7 @@ from swingbot.core.report.claim import claim_of
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
-from swingbot.core.report.report_facts import ReportFacts
+from swingbot.core.report.report_facts import ConfigDiffers, ReportFacts
 from swingbot.core.text.numbers import count, sure, two_digits
 from swingbot.core.text.plain import WIDTH, clean, cut, repository, shell, wrap
 
@@ -36,6 +36,8 @@ _MOST_ITEMS = 16  # facts, commands, sentences under "Not checked", links
 COMMAND_LINE_CHARACTERS = 2048
 _MOST_BOOTS = 12  # boot ids per side
 _MOST_LKP = 8  # rows of the table in LKP's format
+_MOST_ASKED = 6  # symbols that the configuration of the tree sets
+_LONGER = {"cmdline": COMMAND_LINE_CHARACTERS, "kernel configuration": 700}
 _LONGEST_COMMAND = 1_000  # characters of all commands together; a truncated command is useless
 _SUBSYSTEM = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_/.,+ -]{0,39}?):(?: |$)")
 
@@ -345,11 +347,23 @@ def _environment(facts: ReportFacts) -> Iterator[str]:
     known |= {
         f"boots of the {side}": _boots(ids) for side, ids in list(facts.boots.items())[:2] if ids
     }
-    known |= {"kconfig": facts.kconfig, "compiler": facts.compiler_version}
+    known |= {"kconfig": facts.kconfig}
+    if facts.config_differs is not None:
+        known["kernel configuration"] = _config(facts.config_differs)
+    known |= {"compiler": facts.compiler_version}
     yield from ("", "Facts:")
     for name, value in [*known.items(), *list(facts.facts.items())[:_MOST_ITEMS]]:
-        most = COMMAND_LINE_CHARACTERS if name == "cmdline" else 160
+        most = _LONGER.get(name, 160)
         yield from wrap(f"{cut(name, 40)}: {cut(value, most)}", "    ", "  ")
+
+
+def _config(differs: ConfigDiffers) -> str:
+    symbols = f"{count(differs.symbols, 'symbol')} different from the parent's"
+    if not differs.asked:
+        return f"{symbols}, none that kconfig sets"
+    shown = [cut(line, 80) for line in differs.asked[:_MOST_ASKED]]
+    more = len(differs.asked) - len(shown)
+    return f"{symbols}; kconfig sets {', '.join(shown)}" + (f" and {more} more" if more else "")
 
 
 def _boots(ids: Sequence[str]) -> str:
