@@ -9,6 +9,7 @@ import pytest
 
 from swingbot.app.wiring import sync_testboxes
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.table.layout import Axis
 from swingbot.service.ports import RequestError
 from tests.fakelinux import FakeCommit
 from tests.fakes.loop import plain
@@ -91,6 +92,42 @@ def test_two_configurations_are_two_tables(brain: MemoryBrain) -> None:
         compare(brain.lab, base, tip, boots=2, testboxes=[name]) for name in ("vm-icount", "rack1")
     )
     assert (kconfigs(brain, one), kconfigs(brain, other)) == ({"vm-x86_64"}, {SERVER})
+
+
+def axis(*values: tuple[str, str]) -> list[Axis]:
+    return [Axis(name="kconfig", values=values)]
+
+
+def test_a_table_compares_two_configurations_of_one_commit(brain: MemoryBrain) -> None:
+    furnished(brain)
+    brain.watch(brain.base, kconfig="vm-x86_64+trace")
+    axes = axis(("usual", ""), (SERVER, SERVER))
+    number = compare(brain.lab, brain.base, boots=2, testboxes=["rack3"], axes=axes)
+    db = brain.store.db
+    arms = brain.comparison(number).arms
+    assert [(arm.name, db.variants[arm.variant].kconfig) for arm in arms] == [
+        ("usual", f"{SERVER}+net-virtio+trace"),
+        (SERVER, f"{SERVER}+trace"),
+    ]
+    assert len({db.variants[arm.variant].build_key for arm in arms}) == 2
+    brain.run()
+    assert {row.verdict for row in brain.rows(number)} <= {"same", "unclear"} and brain.rows(number)
+
+
+def test_testboxes_of_different_configurations_share_a_table_that_names_its_own(
+    brain: MemoryBrain,
+) -> None:
+    furnished(brain)
+    brain.watch(brain.base)
+    axes, both = axis(("a", "vm-x86_64"), ("b", SERVER)), ["vm-icount", "rack1"]
+    number = compare(brain.lab, brain.base, boots=2, testboxes=both, axes=axes)
+    assert kconfigs(brain, number) == {"vm-x86_64", SERVER}
+    usual = axis(("usual", ""), ("b", SERVER))
+    with pytest.raises(RequestError, match="or name with --kconfig"):
+        compare(brain.lab, brain.base, boots=2, testboxes=both, axes=usual)
+    with pytest.raises(RequestError, match="there is no kernel configuration 'mips'") as refused:
+        compare(brain.lab, brain.base, boots=2, axes=axis(("a", "mips"), ("b", SERVER)))
+    assert refused.value.key == "kconfig"
 
 
 def test_a_bisection_has_one_configuration(brain: MemoryBrain) -> None:

@@ -162,6 +162,18 @@ def test_patches_of_a_series_are_rows_with_subjects_of_their_own(
     assert levels(facts, "above") == {1: (0, "worse"), 2: (1, "same")}
 
 
+def test_one_commit_is_compared_in_two_configurations(desk: Desk) -> None:
+    configurations = ("--kconfig", "usual=", "--kconfig", "server-x86_64")
+    asked = desk.json("compare", desk.commits[0], *configurations, "--boots", "2")
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    named = [(arm["name"], arm["variant"]["kconfig"]) for arm in facts["arms"]]
+    assert named == [("usual", "vm-x86_64"), ("server-x86_64", "server-x86_64")]
+    assert levels(facts, facts["against"][0]) == {1: (0, "same")}
+    (change,) = facts["kernel_changes"]
+    assert (change["state"], change["config"]) == ("compared", [])
+
+
 def test_named_stacks_times_a_fragment_are_pairs(desk: Desk, tmp_path: Path) -> None:
     patch = tmp_path / "slow.patch"
     patch.write_text(desk.format_patch("-1", desk.commits[1]))

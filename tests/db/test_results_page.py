@@ -180,6 +180,25 @@ def test_kernels_are_named_as_people_name_them(site: Site, names: tuple[str, str
     assert len(document["kernels"]) == 2 and document["rows"]
 
 
+def test_on_a_testbox_kernels_of_its_own_configuration_are_shown(site: Site) -> None:
+    names = ("v6.1.110", "v6.1.111")
+    usual = site.json(compare(*names, form=".json"))["kernels"]
+    rack = make.a_testbox(site.conn, "rack1")
+    for number, kernel in enumerate(usual):
+        (subject,) = site.conn.execute(
+            sa.text("SELECT subject FROM variant WHERE id = :v"), {"v": int(kernel["id"][1:])}
+        ).one()
+        own = make.a_variant(
+            site.conn, site.made.tree, f"own{number}", subject=subject, kconfig="server-x86_64"
+        )
+        make.a_kernel_build(site.conn, own)
+        make.a_boot(site.conn, rack, own, values={make.METRIC: [9.0]})
+    assert site.json(compare(*names, form=".json"))["kernels"] == usual
+    shown = site.json(compare(*names, form=".json", testbox="rack1"))
+    assert {kernel["kconfig"] for kernel in shown["kernels"]} == {"server-x86_64"}
+    assert [row["testbox"] for row in shown["rows"] if row["metric"] == make.METRIC] == ["rack1"]
+
+
 def test_wrong_addresses_are_answered_in_a_sentence(site: Site) -> None:
     for path, status, words in (
         (compare("v6.1.110", "v9.9"), 404, "has no kernel 'v9.9'"),

@@ -41,10 +41,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HELP: Final = """
 
     Rows are the commits given, or those of A..B; then, in the order given, --head, named --variant
-    rows and the patches of --series. Compilers, fragments, layouts, command lines and sysctls
-    multiply the rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree.
-    Logged in elsewhere, commits of the checkout in this directory are sent along; without any
-    kernel, those since HEAD left the tree's branch are meant.
+    rows and the patches of --series. Compilers, configurations, fragments, layouts, command lines
+    and sysctls multiply the rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of
+    the tree. Logged in elsewhere, commits of the checkout in this directory are sent along; without
+    any kernel, those since HEAD left the tree's branch are meant.
     The command prints the plan and its cost first; on a terminal it asks for confirmation before it
     queues anything.
 """
@@ -236,8 +236,8 @@ def _axes(options: Options) -> Iterator[Axis]:
 
 
 def _value(given: Given) -> tuple[str, str]:
-    """Return (label, value); a compiler is its own label, `3` of a layout has label `layout3`, all
-    other axes use NAME=VALUE.
+    """Return (label, value); a compiler or a configuration is its own label, `3` of a layout has
+    label `layout3`, all other axes use NAME=VALUE.
     """
     label, sign, value = given.text.partition("=")
     if given.key == "layout":
@@ -245,7 +245,7 @@ def _value(given: Given) -> tuple[str, str]:
         if not (number.isascii() and number.isdigit() and int(number) <= LAYOUTS):
             raise given.wrong(f"layouts are numbered from 0, the usual one, to {LAYOUTS}")
         return (label if sign else f"layout{number}", number)
-    if given.key == "compiler" and not sign:
+    if given.key in ("compiler", "kconfig") and not sign:
         return given.text, given.text
     if not sign or not label:
         raise given.wrong("write it as NAME=VALUE")

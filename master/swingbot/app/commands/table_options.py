@@ -56,6 +56,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "compiler": Option(
         help="Add rows per compiler: gcc-12, clang-19.", metavar="[NAME=]CC", several=True
     ),
+    "kconfig": Option(
+        help="Add rows per kernel configuration, with the tree's fragments on top, in place of"
+        " that of the testbox; an empty value is the usual one.",
+        metavar="[NAME=]CONFIG",
+        several=True,
+    ),
     "fragment": Option(
         help="Add rows per kconfig fragment.", metavar="NAME=FRAGMENT", several=True
     ),

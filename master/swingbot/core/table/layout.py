@@ -28,7 +28,9 @@ class BadLayout(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A variable other than the code: `compiler`, `fragment`, `layout`, `cmdline` or `sysctl`."""
+    """A variable other than the code: `compiler`, `kconfig`, `fragment`, `layout`, `cmdline` or
+    `sysctl`.
+    """
 
     name: str
     values: tuple[tuple[str, str], ...]  # (label, value); at least one

@@ -28,7 +28,7 @@ from swingbot_jobs.codec import (
 )
 
 _COMMIT: Final = re.compile("[0-9a-f]{40}")
-AXES: Final = ("compiler", "fragment", "layout", "cmdline", "sysctl")
+AXES: Final = ("compiler", "kconfig", "fragment", "layout", "cmdline", "sysctl")
 
 
 def _is_base64(text: str) -> str | None:

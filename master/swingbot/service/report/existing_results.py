@@ -89,9 +89,12 @@ class ExistingResults:
             kernels = read.measured_kernels(conn, name)
         return {"tree": name, "trees": trees, "kernels": kernels}, chosen
 
-    def named(self, conn: Any, tree: Row, ref: str) -> tuple[Row, list[str]]:
+    def named(
+        self, conn: Any, tree: Row, ref: str, testboxes: Sequence[str] = ()
+    ) -> tuple[Row, list[str]]:
         """Return the kernel that `ref` names and what a reader must know about the choice.
 
+        Those with boots on `testboxes` come first: their configuration may not be the tree's.
         Raises NotFound, RequestError.
         """
         found = self.read.named_kernels(conn, tree, ref)
@@ -116,6 +119,7 @@ class ExistingResults:
                 f"{ref} is the prefix of {len(commits)} commits with kernels in tree"
                 f" {tree['name']}; give more digits"
             )
+        found.sort(key=lambda one: bool(testboxes) and not _booted_on(one, testboxes))
         kernel, *others = found
         also = [one for one in others if one["boots"]]
         if not also:
@@ -142,7 +146,7 @@ class ExistingResults:
             kernels: list[Row] = []
             notes: list[str] = []
             for ref in query.kernels:
-                kernel, more = self.named(conn, tree, ref)
+                kernel, more = self.named(conn, tree, ref, query.testboxes)
                 notes += more
                 if kernel["id"] and kernel["id"] in [one["id"] for one in kernels]:
                     notes.append(f"{cut(ref, 80)} names {kernel['id']} again; it is shown once")
@@ -188,6 +192,10 @@ class ExistingResults:
         for name in query.testboxes:
             if name not in measured["testboxes"]:
                 self.read.testbox(conn, name)
+
+
+def _booted_on(kernel: Row, testboxes: Sequence[str]) -> bool:
+    return not set(testboxes).isdisjoint(kernel["testboxes"] or ())
 
 
 def chooses(query: ResultsQuery) -> bool:

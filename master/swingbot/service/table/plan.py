@@ -272,11 +272,12 @@ def _laid_out(
     }
     trust = least(list(levels.values()))
     parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
-    tree = _configured(catalogue, rows.tree, [name for name, _ in parts])
+    tree = _configured(catalogue, rows, [name for name, _ in parts])
     variants, arms = [], []
     for row in rows.rows:
         level = levels[row.kernel]
-        built, kernel = _built(catalogue.kconfigs, tree, row), rows.kernels[row.kernel]
+        built = _built(catalogue.kconfigs, rows.tree, tree, row)
+        kernel = rows.kernels[row.kernel]
         with _about("compiler"):
             check_compiler(tx.compilers, built.compiler)
         variant = variant_of(
@@ -351,22 +352,37 @@ def _parts(
     return parts
 
 
-def _configured(catalogue: Catalogue, tree: Tree, testboxes: Sequence[str]) -> Tree:
-    """Return the tree with the one configuration of all testboxes. Raises RequestError."""
+def _configured(catalogue: Catalogue, rows: _PlannedRows, testboxes: Sequence[str]) -> Tree:
+    """Return the tree with the one configuration of all testboxes, or as it is if each row names
+    its own. Raises RequestError.
+    """
+    tree = rows.tree
+    if all(row.values.get("kconfig") for row in rows.rows):
+        return tree
     with _about("testbox"):
         groups = by_configuration(catalogue.kconfigs, tree, catalogue.testboxes, testboxes)
         if len(groups) > 1:
             listed = "; ".join(f"{', '.join(names)}: {one.kconfig}" for one, names in groups)
             raise RequestError(
                 f"these testboxes boot kernels of different configurations ({listed}), which no"
-                " table compares; request one table for each configuration"
+                " table compares; request one table for each configuration, or name with --kconfig"
+                " those that all of them are to boot"
             )
         return groups[0][0]
 
 
-def _built(kconfigs: Kconfigs, tree: Tree, row: LayoutRow) -> Tree:
-    """Return the tree with the compiler and the fragments of a row. Raises RequestError."""
-    kconfig = tree.kconfig
+def _built(kconfigs: Kconfigs, asked: Tree, tree: Tree, row: LayoutRow) -> Tree:
+    """Return the tree with the compiler, the configuration and the fragments of a row.
+
+    `asked` has the tree's own configuration, whose fragments come on top of that of a row; `tree`
+    has that of the testboxes. Raises RequestError.
+    """
+    with _about("kconfig"):
+        try:
+            own = row.values.get("kconfig")
+            kconfig = kconfigs.on(own, asked.kconfig) if own else tree.kconfig
+        except NoKconfig as error:
+            raise RequestError(str(error)) from None
     try:
         for fragment in filter(None, row.values.get("fragment", "").split("+")):
             kconfig = joined(kconfig, fragment)
