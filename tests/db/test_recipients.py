@@ -31,6 +31,7 @@ from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.report.readdress import readdress, readdressed
 from swingbot_db import read
+from swingbot_jobs.testbox.definition import CommandDriver
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -164,6 +165,94 @@ def test_a_report_about_a_virtual_testbox_that_no_setting_names_goes_to_the_oper
     )
     after = brain.facts("r")
     assert (after["to"], after["restricted"]) == (report["would_to"], None)
+
+
+def held_for_the_author(brain: Brain) -> None:
+    """r1, which waits for a person and is addressed to the author of the culprit."""
+    rules = dataclasses.replace(brain.lab.settings.mail, release="hold")
+    set_rules(brain, rules)
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+    brain.watch(base)
+    brain.run()
+    report = brain.facts("r")
+    assert (report["state"], report["restricted"]) == ("held", None)
+    assert report["to"] != list(brain.lab.settings.recipients)
+
+
+def set_rules(brain: Brain, rules: MailRules) -> None:
+    settings = dataclasses.replace(brain.lab.settings, mail=rules)
+    brain.lab = dataclasses.replace(brain.lab, settings=settings)
+
+
+def test_a_report_about_a_testbox_quarantined_after_it_was_held_does_not_leave(
+    brain: Brain, db_url: str
+) -> None:
+    held_for_the_author(brain)
+    swingbot(brain, db_url, "testbox", "quarantine", "vm-icount", "--reason", "a fan is broken")
+    swingbot(brain, db_url, "report", "release", "r1")
+    brain.send()
+    report = brain.facts("r")
+    assert report["state"] == "held" and maildir.letters(brain.settings.maildir) == []
+    assert "vm-icount is quarantined (a fan is broken)" in report["reason"]
+    assert "release r1 again when that is over" in report["reason"]
+    swingbot(brain, db_url, "testbox", "resume", "vm-icount")
+    swingbot(brain, db_url, "report", "release", "r1")
+    brain.send()
+    (letter,) = maildir.letters(brain.settings.maildir)
+    assert brain.facts("r")["state"] == "sent" and report["to"][0].encode() in (
+        letter.path.read_bytes()
+    )
+
+
+def an_anchor(brain: Brain) -> int:
+    """Two boots of the base on vm-icount that claim no change."""
+    with brain.engine.begin() as conn:
+        of = conn.execute(
+            sa.text(
+                "SELECT v.tree, v.id, v.commit, v.build_key, x.image_sha256, x.spec FROM boot x"
+                " JOIN variant v ON v.build_key = x.build_key ORDER BY x.id LIMIT 1"
+            )
+        ).one()
+        kernel = make.Kernel(
+            variant=of.id, commit=of.commit, build_key=of.build_key, image=of.image_sha256
+        )
+        testbox = make.Testbox(name="vm-icount", spec=of.spec)
+        number = make.a_comparison(conn, of.tree, kernel, kernel, [testbox], kind="anchor")
+        for k in range(2):
+            make.a_boot(conn, testbox, kernel, k=k, series=f"c{number}")
+    return number
+
+
+def test_a_report_leaves_by_the_record_that_its_testbox_has_when_it_is_sent(
+    brain: Brain, db_url: str
+) -> None:
+    held_for_the_author(brain)
+    present = brain.lab.catalogue.testboxes.present
+    rack = dataclasses.replace(present["vm-icount"], driver=CommandDriver(argv=("/bin/false",)))
+    known = dataclasses.replace(
+        brain.lab.catalogue.testboxes, present={**present, "vm-icount": rack}
+    )
+    catalogue = dataclasses.replace(brain.lab.catalogue, testboxes=known)
+    brain.lab = dataclasses.replace(brain.lab, catalogue=catalogue)
+    record = AaRules(pairs=1, days=1)
+    set_rules(brain, dataclasses.replace(brain.lab.settings.mail, aa=record))
+    first = an_anchor(brain)
+    with brain.lab.transaction("test") as tx:
+        tx.anchors.mark(first, "its level moved")
+    swingbot(brain, db_url, "report", "release", "r1")
+    brain.send()
+    report = brain.facts("r")
+    assert report["state"] == "held" and maildir.letters(brain.settings.maildir) == []
+    assert (
+        f"the A/A record of vm-icount has 0 of 1 pairs of boots of one kernel, on 0 of 1 days since"
+        f" anchor c{first} (its level moved)" in report["reason"]
+    )
+    an_anchor(brain)
+    swingbot(brain, db_url, "report", "release", "r1")
+    brain.send()
+    assert brain.facts("r")["state"] == "sent"
+    assert len(maildir.letters(brain.settings.maildir)) == 1
 
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:

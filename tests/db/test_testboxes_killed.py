@@ -36,7 +36,7 @@ lab = make_lab(settings, engine)
 lab = dataclasses.replace(lab, clock=dataclasses.replace(lab.clock, listening=lambda: 1e9))
 for _ in range(3):
     tick(lab)
-    make_sender(settings, engine, lab.transaction).send_due(lab.clock.now())
+    make_sender(settings, engine, lab).send_due(lab.clock.now())
 """
 
 

@@ -56,7 +56,7 @@ class Brain(Loop):
         if self.lacks_server and self.count("report WHERE state = 'queued'"):
             self.servers.enter_context(running_smtpd(self.settings))
             self.lacks_server = False
-        sender = make_sender(self.settings, self.engine, self.lab.transaction)
+        sender = make_sender(self.settings, self.engine, self.lab)
         sender.send_due(self.lab.clock.now())
 
     def idle(self) -> bool:

@@ -235,6 +235,10 @@ class Reports(Rows):
         rows = self.select("SELECT week FROM report WHERE week >= :since", since=since)
         return {row.week for row in rows}
 
+    def digest_week(self, report: int) -> date | None:
+        week: date | None = self.scalar("SELECT week FROM report WHERE id = :id", id=report)
+        return week
+
     def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
         improvements = []
         for row in self.select(_IMPROVEMENTS, begin=begin, end=end):

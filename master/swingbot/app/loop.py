@@ -105,7 +105,7 @@ def _rounds(
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
         tx.rounds.note_unseen()  # settings, jobs and testboxes may have changed
-    sender, alarm = make_sender(settings, engine, lab.transaction), _Alarm(engine)
+    sender, alarm = make_sender(settings, engine, lab), _Alarm(engine)
     last_problem, heart = "", Heartbeat(beat_file(settings))
     own_clock = ClockWatch(time.monotonic)
     while not over():

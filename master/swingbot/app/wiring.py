@@ -29,6 +29,7 @@ from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.report.restrict_now import RestrictNow
 from swingbot.service.report.send import Sender
 from swingbot_db.engine import DatabaseAway, Engine, make_engine
 from swingbot_db.store import transactions
@@ -163,7 +164,7 @@ def forget_workers(settings: Settings, lab: Lab) -> None:
         tx.compilers.keep(build_workers(settings.build))
 
 
-def make_sender(settings: Settings, engine: Engine, begin: OpenTransaction) -> Sender:
+def make_sender(settings: Settings, engine: Engine, lab: Lab) -> Sender:
     """Build what sends reports, and keeps copies of sent mails."""
     mail = settings.mail
     copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
@@ -174,9 +175,14 @@ def make_sender(settings: Settings, engine: Engine, begin: OpenTransaction) -> S
         key=settings.mail_key,
     )
     return Sender(
-        begin=begin,
+        begin=lab.transaction,
         turn=partial(sender_turn, engine),
         mailer=mailer,
         archive=MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies),
         rules=leave_rules(mail),
+        restricted=RestrictNow(
+            testboxes=lab.catalogue.testboxes,
+            rules=lab.settings.mail,
+            operator=lab.settings.recipients,
+        ),
     )

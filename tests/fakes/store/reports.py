@@ -164,6 +164,9 @@ class Reports(Noun):
         weeks = (row.week for row in self.db.reports.values())
         return {week for week in weeks if week is not None and week >= since}
 
+    def digest_week(self, report: int) -> date | None:
+        return self.db.reports[report].week
+
     def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
         found = []
         for swing in (row.swing for row in self.db.swings.values()):

@@ -98,5 +98,8 @@ class Reports(Protocol):
     def digest_weeks(self, since: date) -> set[date]:
         """Return the weeks from `since` on that have a digest, by their first day."""
 
+    def digest_week(self, report: int) -> date | None:
+        """Return the first day of the week of a digest; None for any other report."""
+
     def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
         """Return the improvements whose bisection ended in this interval, for the digest."""

@@ -17,6 +17,8 @@ from swingbot.core.moderation.filing import Addressed, MailRules
 from swingbot.service.ports import Git, GitError, LabSettings, Tools
 from swingbot.service.ports.anchors import Anchors
 from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.outbox import AddressedMail
+from swingbot.service.ports.sightings import Sightings
 
 
 def recipients_of(
@@ -76,6 +78,19 @@ def testboxes_of(bisections: Bisections, sightings: Sequence[Sighting]) -> tuple
     """Return the testboxes on which these were found."""
     found = [bisections.get(sighting.bisection) for sighting in sightings]
     return tuple(bisection.testbox for bisection in found if bisection is not None)
+
+
+def testboxes_told(
+    sightings: Sightings, bisections: Bisections, report: int, mail: AddressedMail
+) -> tuple[str, ...]:
+    """Return the testboxes whose results a mail tells; an update has those of what it adds."""
+    if mail.kind == "retraction":
+        return ()
+    if mail.kind == "update":
+        new = [one for one in sightings.of_incident(mail.incident) if one.report == report]
+        if new:
+            return testboxes_of(bisections, new)
+    return (mail.testbox,) if mail.testbox else ()
 
 
 def restricted_on(

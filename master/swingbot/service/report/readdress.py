@@ -15,14 +15,12 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
-from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.outbox import AddressedMail
-from swingbot.service.ports.sightings import Sightings
 from swingbot.service.report.address import (
     readers,
     recipients_of,
     restricted_on,
-    testboxes_of,
+    testboxes_told,
     within,
 )
 
@@ -50,26 +48,13 @@ def readdress(lab: Lab, report: int, who: str) -> None:
         if mail.kind != "first":
             first = tx.reports.first_mail(mail.incident)
             thread = readers(first) if first is not None else ()
-        told = _testboxes(tx.sightings, tx.bisections, report, mail)
+        told = testboxes_told(tx.sightings, tx.bisections, report, mail)
         restricted = restricted_on(lab.catalogue.testboxes, lab.settings.mail, tx.anchors, told)
         addressed, message = readdressed(
             lab.tools, lab.settings, lab.clock, name, mail, restricted, thread
         )
         tx.outbox.readdress(report, addressed, message)
         tx.outbox.note("readdress", who=who, why="", report=report, was=mail.state)
-
-
-def _testboxes(
-    sightings: Sightings, bisections: Bisections, report: int, mail: AddressedMail
-) -> tuple[str, ...]:
-    """Return the testboxes whose results a mail tells; an update has those of what it adds."""
-    if mail.kind == "retraction":
-        return ()
-    if mail.kind == "update":
-        new = [one for one in sightings.of_incident(mail.incident) if one.report == report]
-        if new:
-            return testboxes_of(bisections, new)
-    return (mail.testbox,) if mail.testbox else ()
 
 
 def readdressed(

@@ -21,7 +21,7 @@ from swingbot.core.model import ids
 from swingbot.core.moderation.send_check import DAY_HOURS, SendRules, why_not
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports.outbox import OutboxMail
-from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.ports.transaction import OpenTransaction, Transaction
 
 # How long a server may still process a mail whose sender died. With a shorter time, a mail could be
 # looked up before it is delivered, be missed, and be sent twice.
@@ -111,6 +111,8 @@ class Sender:
     mailer: Mailer
     archive: Archive
     rules: SendRules = field(default_factory=SendRules)
+    # why a mail must not leave although it was released, by what its testboxes are now; "": it may
+    restricted: Callable[[Transaction, OutboxMail], str] = lambda tx, mail: ""
 
     def send_due(self, now: datetime) -> list[SendResult]:
         """Settle interrupted mails, then send those that are due and that `rules` let leave. Safe
@@ -156,8 +158,10 @@ class Sender:
             if mail is None or mail.state != "queued":
                 return None
             sent = tx.outbox.sent_to(mail.recipients, now - timedelta(hours=DAY_HOURS))
-            why = why_not(mail.recipients, mail.lists, sent, self.rules)
-            if why is not None:
+            why = why_not(mail.recipients, mail.lists, sent, self.rules) or self.restricted(
+                tx, mail
+            )
+            if why:
                 tx.outbox.update(replace(mail, state="held", reason=why))
                 return None
             tries = mail.tries + 1

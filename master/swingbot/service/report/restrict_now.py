@@ -1,0 +1,69 @@
+"""Decide when a mail leaves whether its testboxes may still report to others.
+
+A record that stood when the mail was written may have fallen while a person looked at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from swingbot.core.model import ids
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.moderation.filing import MailRules
+from swingbot.core.report.mails.digest import span
+from swingbot.service.ports.outbox import OutboxMail
+from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.testboxes import Testboxes
+from swingbot.service.ports.transaction import Transaction
+from swingbot.service.report.address import restricted_on, testboxes_told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestrictNow:
+    """`operator` has the addresses of `mail.to`, which get results of every testbox."""
+
+    testboxes: KnownTestboxes
+    rules: MailRules
+    operator: tuple[str, ...]
+
+    def __call__(self, tx: Transaction, mail: OutboxMail) -> str:
+        """Return why a mail to others than the operator is held, and what to do; "" if it is not:
+        one of its testboxes is quarantined, or its A/A record does not stand.
+        """
+        if set(mail.recipients) <= set(self.operator):
+            return ""
+        written = tx.outbox.written(mail.report)
+        told = (
+            _improved(tx.reports, mail.report)
+            if written is None
+            else testboxes_told(tx.sightings, tx.bisections, mail.report, written)
+        )
+        known = replace(
+            self.testboxes, remembered=tx.testboxes.remembered(self.testboxes.present.keys())
+        )
+        why = [*_quarantined(tx.testboxes, told)]
+        why += filter(None, [restricted_on(known, self.rules, tx.anchors, told)])
+        if not why:
+            return ""
+        name = ids.show("report", mail.report)
+        return (
+            f"{'; '.join(why)}; it was written for others: release {name} again when that is over,"
+            f" or have it addressed to mail.to (`swingbot report readdress {name}`)"
+        )
+
+
+def _improved(reports: Reports, report: int) -> Sequence[str]:
+    """Return the testboxes of the improvements of the week that a digest is about."""
+    week = reports.digest_week(report)
+    improvements = [] if week is None else reports.improvements_between(*span(week))
+    return [each.testbox for each in improvements]
+
+
+def _quarantined(testboxes: Testboxes, names: Sequence[str]) -> list[str]:
+    reasons = testboxes.reasons()
+    return [
+        f"{name} is quarantined ({reasons[name][1]}): its results go to mail.to alone"
+        for name in sorted(set(names))
+        if name in reasons and reasons[name][0] == "quarantined"
+    ]
