@@ -50,6 +50,29 @@ def test_a_boot_that_comes_up_brings_every_run_and_its_facts(lab: Lab) -> None:
     assert results.runs["prints-7", 1]["stdout"] == "result: it's 7\n"
 
 
+def test_a_kernel_that_lacks_what_a_program_needs_is_refused_before_anything_begins(
+    lab: Lab,
+) -> None:
+    with (lab.site.jobs / "programs" / "prints" / "meta.yaml").open("a") as meta:
+        meta.write("kconfig_needed: [FUNCTION_PROFILER]\n")
+    fragments, config = lab.site.kconfig / "fragments", lab.image.with_name("config")
+    fragments.mkdir(parents=True)
+    (fragments / "huge.config").write_text("# more\n# more\nCONFIG_FUNCTION_PROFILER=y\n")
+    (fragments / "trace.config").write_text("CONFIG_FUNCTION_PROFILER=y\n")
+    config.write_text("CONFIG_SMP=y\n")
+    outcome = lab.boot()
+    assert (outcome["status"], outcome["fault"], lab.phases) == ("infra", "order", [])
+    assert outcome["reason"] == (
+        "The kernel lacks options that program prints needs: CONFIG_FUNCTION_PROFILER=y; add the"
+        " fragment trace to the kernel configuration of the tree or the testbox."
+    )
+    for file in fragments.iterdir():
+        file.unlink()
+    assert "; add a fragment that has them to the kernel" in lab.boot()["reason"]
+    config.write_text("CONFIG_FUNCTION_PROFILER=y\n")
+    assert lab.boot()["status"] == "up"
+
+
 def test_every_file_is_listed_with_its_sha256(lab: Lab) -> None:
     outcome = lab.boot()
     assert {"console.log", "results.tar", "job.sh"} <= set(outcome["files"])

@@ -39,6 +39,7 @@ MetricClass = Literal["benchmark", "time", "counter", "profile"]
 When = Literal["always", "asked"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_OPTION: Final = re.compile(r"[A-Z0-9_]{1,100}")
 
 # Changes below this many percent are noise to a reader, however significant:
 # counters of a repeatable testbox have almost no variance, and without a floor every comparison
@@ -145,6 +146,7 @@ class Program:
     work: FixedWork | None = None  # of a run without a runtime
     in_lkp: bool = False  # lkp-tests has it under the same name, with the same parameters
     lkp_needs: str = ""  # why LKP cannot run it on a virtual testbox
+    kconfig_needed: tuple[str, ...] = ()  # options that must be =y in the kernel under test
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -216,11 +218,20 @@ def load_program(path: Path) -> Program:
         work=work_of(table),
         in_lkp=table.truth("in_lkp"),
         lkp_needs=table.text("lkp_needs", ""),
+        kconfig_needed=_options(table),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
     _check_aliases(program, table.refuse_metric)
     return program
+
+
+def _options(meta: MetaTable) -> tuple[str, ...]:
+    names = meta.texts("kconfig_needed")
+    for name in names:
+        if not _OPTION.fullmatch(name):
+            meta.refuse(f"kconfig_needed: {name!r} is not an option, such as FUNCTION_PROFILER")
+    return names
 
 
 def _parameters(meta: MetaTable) -> Iterator[Parameter]:

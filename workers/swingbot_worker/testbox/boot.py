@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from swingbot_jobs.contract.trust import accepted
-from swingbot_jobs.contract.unit_job import cmdline_of
+from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
+from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.definition import Testbox
@@ -77,6 +79,7 @@ def _boot(
     """Resolve the order, let the testbox's driver boot, and read the results."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
     testbox = _testbox(order, site)
+    _check_programs(kernel, order.unit_jobs, site)
     driver = select_driver.driver_of(testbox)
     payload = driver.payload(
         Job(unit_jobs=order.unit_jobs, built_from=order.kernel.built_from, site=site)
@@ -119,10 +122,18 @@ def _boot(
 def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
     """Return the kernel to boot, and delete files of a previous attempt from `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    kernel = find(ordered, out, site.cache)
+    kernel = find(ordered, out, site)
     for name in select_driver.FILES:
         (out / name).unlink(missing_ok=True)
     return kernel
+
+
+def _check_programs(kernel: Kernel, unit_jobs: Sequence[UnitJob], site: Site) -> None:
+    """Raise OrderError if a program of the job needs options that the kernel lacks."""
+    programs = load_programs(site.jobs / "programs")
+    for name in dict.fromkeys(name for job in unit_jobs for name in (job.program, *job.monitors)):
+        if (program := programs.get(name)) is not None:
+            kernel.refuse_lacking(program.kconfig_needed, f"program {name}")
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:

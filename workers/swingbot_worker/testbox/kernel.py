@@ -14,18 +14,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError, limits
+from swingbot_jobs.contract.kconfig import FRAGMENTS
+from swingbot_worker import InfraError, OrderError, limits
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel
+from swingbot_worker.site import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """One image on this host, and the key of its build."""
+    """One image on this host, and the key of its build.
+
+    `fragments` is the directory of the fragments that may have what it lacks.
+    """
 
     image: Path
     build_key: str
     cache: Path
+    fragments: Path
 
     def config(self) -> str | None:
         """Return the configuration from the cache, next to the image or inside it, or None."""
@@ -44,13 +50,43 @@ class Kernel:
         config = self.config()
         return missing(needed, config) if config is not None else []
 
+    def refuse_lacking(self, needed: Sequence[str], who: str) -> None:
+        """Raise OrderError if options that `who` needs are not built in, with what to add to the
+        configuration.
+        """
+        if not (lacking := self.lacks(needed)):
+            return
+        lines = [f"CONFIG_{option}=y" for option in lacking]
+        fragment = fragment_with(lines, self.fragments)
+        raise OrderError(
+            f"The kernel lacks options that {who} needs: {', '.join(lines)}; add "
+            + (f"the fragment {fragment}" if fragment else "a fragment that has them")
+            + " to the kernel configuration of the tree or the testbox."
+        )
 
-def find(ordered: BootKernel, out: Path, cache: Path) -> Kernel:
+
+def fragment_with(lines: Sequence[str], directory: Path) -> str:
+    """Return the fragment in `directory` that has all `lines`, the smallest of several; "" if none
+    has.
+    """
+    texts = {
+        file.stem: file.read_text().splitlines() for file in sorted(directory.glob("*.config"))
+    }
+    fitting = [name for name, text in texts.items() if set(lines) <= set(text)]
+    return min(fitting, key=lambda name: len(texts[name]), default="")
+
+
+def find(ordered: BootKernel, out: Path, site: Site) -> Kernel:
     """Find the image by its path, or by its sha256 in `out` or in the cache.
 
     Raises InfraError if it is missing or does not match the order.
     """
-    return Kernel(image=_image(ordered, out, cache), build_key=ordered.build_key, cache=cache)
+    return Kernel(
+        image=_image(ordered, out, site.cache),
+        build_key=ordered.build_key,
+        cache=site.cache,
+        fragments=site.kconfig / FRAGMENTS,
+    )
 
 
 def _image(ordered: BootKernel, out: Path, cache: Path) -> Path:

@@ -21,7 +21,7 @@ from swingbot_jobs.contract.facts import OF_SERVER
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
-from swingbot_worker import InfraError, OrderError, rootfs
+from swingbot_worker import InfraError, rootfs
 from swingbot_worker.readers.boot_reader import read_boot
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox.cluster import check, script, wire
@@ -40,7 +40,6 @@ from swingbot_worker.testbox.driver import (
     Request,
     held_already,
 )
-from swingbot_worker.testbox.kernel import Kernel
 
 # Part of the maximum wait for the other testbox; four boot times are added.
 WAIT_SECONDS = 20
@@ -74,7 +73,9 @@ class Cluster:
         return int(WAIT_SECONDS + 4 * self.testbox.boot_seconds)
 
     def boot(self, request: Request) -> Boot:
-        self._check_kernel(request.kernel)
+        request.kernel.refuse_lacking(
+            self.how.kconfig_needed, f"the wire of cluster {self.testbox.name}"
+        )
         with request.lease() as locks:
             endings, spoilt = self._boot_until_valid(request, locks)
         _keep(request.out)
@@ -96,16 +97,6 @@ class Cluster:
 
     def check(self) -> list[TuningFinding]:
         return check.check(self.how, self.nodes)
-
-    def _check_kernel(self, kernel: Kernel) -> None:
-        if missing := kernel.lacks(self.how.kconfig_needed):
-            lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
-            hint = " (the fragment net-virtio contains them: vm-x86_64+net-virtio)"
-            raise OrderError(
-                f"The kernel lacks options that the wire of cluster {self.testbox.name} needs: "
-                f"{lines}; add them to the kernel configuration of the tree"
-                f"{hint if self.how.virtual else ''}."
-            )
 
     def _boot_until_valid(
         self, request: Request, locks: Sequence[int]

@@ -40,12 +40,7 @@ def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) 
             f"The kernel was built for {machine}, but testbox {name} is {home['machine']}; order "
             "the boot on another testbox."
         )
-    if missing := kernel.lacks(driver.kconfig_needed):
-        lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
-        raise OrderError(
-            f"The kernel lacks options that testbox {name} needs: {lines}; add them to the kernel "
-            "configuration of the tree."
-        )
+    kernel.refuse_lacking(driver.kconfig_needed, f"testbox {name}")
 
 
 def other_machine(name: str, home: IdleSystemReport, host: str) -> str:
