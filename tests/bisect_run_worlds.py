@@ -27,10 +27,10 @@ from swingbot.app.bisect_run.bisector import Bisector, ProgressEvent, SearchOpti
 from swingbot.app.bisect_run.command_pool import BenchmarkCommand, CommandPool
 from swingbot.app.bisect_run.commit_range import CommitRange, RangeCommit
 from swingbot.app.bisect_run.journal import BootRequest, BootResult, open_journal
-from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.plan.remaining_boots import boots_left
 
 
 @dataclass(frozen=True, kw_only=True)

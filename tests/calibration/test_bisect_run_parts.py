@@ -18,9 +18,9 @@ from swingbot.app.bisect_run import command_result, noise_prior
 from swingbot.app.bisect_run.commit_range import RangeCommit, make_range
 from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult, Journal, open_journal
-from swingbot.app.bisect_run.remaining_boots import capacity
 from swingbot.app.bisect_run.session import _zero
 from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.plan.remaining_boots import capacity
 from tests.bisect_run_worlds import World, a_wish, bisect, right
 
 # --- what CMD said --------------------------------------------------------------------------------

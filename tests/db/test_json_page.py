@@ -131,6 +131,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("plan of a comparison", "compare", first, commits[1], *job, "--dry-run")
     lab.run("plan of an experiment", "experiment", f"{first}..{last}", "--dry-run")
     ends = ("bisect", "start", f"{first}..{last}")
+    lab.run("plan of a bisection", *ends, *job, "--metric", METRIC, "--dry-run")
     lab.run("bisection asked for", *ends, *job, "--metric", METRIC)
     rest()
     lab.run("plan of an extension", "extend", table, "--boots", "2", "--dry-run")
@@ -223,6 +224,11 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
         table = f"/{'comparison' if door == 'compare' else door}/{id}"
         post("answer to an extension", f"{table}/extend", boots=2, dry_run=True)
         post("cancelled", f"{table}/cancel")
+    search: dict[str, Any] = {"tree": "fake", "range": "base..tip", "metric": METRIC}
+    search |= {"job": ["vm-page-fault.yaml"], "set": {"runs": "3"}}
+    post("answer to a bisection", "/bisect", **search, dry_run=True)
+    id = post("answer to a bisection", "/bisect", status=201, **search)["id"]
+    post("cancelled", f"/bisection/{id}/cancel")
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]
     lab.post("decided incident", "/incident/i1/decide", token=moderator, act="reopen")

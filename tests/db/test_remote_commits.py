@@ -23,7 +23,6 @@ from swingbot.app.remote.checkout import Checkout
 from swingbot.core.access.roles import Role
 from swingbot.core.patchset.bundle import read_bundle
 from swingbot.service.ports import RequestError
-from swingbot.service.table.kernels import KernelRequest, at
 from tests.asking import Serve, Site
 from tests.db.test_remote_tables import elsewhere, run
 from tests.fakelinux import FakeCommit, make_fakelinux
@@ -193,7 +192,7 @@ def test_a_service_that_names_other_branches_learns_nothing_of_them(tmp_path: Pa
         return [f"{base}\nsecret"]  # git reads a commit a line
 
     with pytest.raises(RequestError, match="no recent commit"):
-        Checkout(here).to_send(KernelRequest(rows=[at("HEAD")]), known, dirty=False)
+        Checkout(here).to_send(["HEAD"], known, dirty=False)
     assert asked and secret not in asked
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest import mock
 
 import pytest
@@ -40,8 +40,6 @@ OWN: Final = frozenset(
     [
         "access_token",
         "alert",
-        "bisection",
-        "bisection_point",
         "bisection_steer",
         "bisection_step",
         "bisection_want",
@@ -111,7 +109,7 @@ MOST: Final[Mapping[str, tuple[str, int]]] = {
 # Rows of requests, none of which a refused one leaves.
 REQUESTED: Final = (
     *("asked", "comparison", "comparison_arm", "comparison_part", "variant", "build_forecast"),
-    *("boot_spec", "orders", "want"),
+    *("boot_spec", "orders", "want", "bisection", "bisection_point"),
 )
 
 
@@ -276,13 +274,18 @@ def test_requests_of_a_person_leave_rows_up_to_a_quota_and_refused_ones_none(
                     for table in REQUESTED
                 }
 
-        asked = [site.json(ada, boots=1, min_effect=n).status_code for n in range(1, REQUESTS + 1)]
+        asked = [site.json(ada, boots=1, min_effect=n).status_code for n in range(1, REQUESTS)]
+        search: dict[str, Any] = {"tree": "fake", "range": "base..tip"}
+        search["metric"] = "hackbench.throughput"
+        asked += [site.web.client.post("/bisect", json=search, headers=ada).status_code]
         make_brain(site.web.settings, engine, site.linux).run()
         full = counts()
         asked += [site.json(ada, boots=1, min_effect=n).status_code for n in (50, 60)]
         many = {"tree": "fake", "base": "base", "rows": ["tip"] * (WEB_ROWS + 1)}
         asked += [site.web.client.post("/experiment", json=many, headers=ada).status_code]
-        assert asked == [201] * REQUESTS + [429, 429, 400]
+        search |= {"set": {"runs": "3"}}
+        asked += [site.web.client.post("/bisect", json=search, headers=ada).status_code]
+        assert asked == [201] * REQUESTS + [429, 429, 400, 429]
         assert counts() == full and all(full.values())
         assert most_of(engine, "asked") == MOST["asked"][1]
         operator = site.web.token("Op", Role.OPERATOR)

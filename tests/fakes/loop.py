@@ -12,7 +12,8 @@ from typing import Any
 
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.bisect.start import BisectionRequest, start_bisection
+from swingbot.service.bisect.ask import prepared
+from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.service.tick import tick
@@ -149,7 +150,9 @@ class Loop:
     def bisect(self, good: str, bad: str, **more: Any) -> int:
         """A bisection by hand."""
         wanted = {"tree": "fake", "good": good, "bad": bad, "metric": METRIC, "job_files": []}
-        return start_bisection(self.lab, BisectionRequest(**(wanted | {"testbox": None} | more)))
+        request = BisectionRequest(**(wanted | {"testbox": None} | more))
+        with prepared(self.lab, request) as bisection:
+            return bisection.queue(0.0).number
 
 
 def plain(number: int, title: str = "") -> list[FakeCommit]:

@@ -66,6 +66,8 @@ ROUTES: Final = {
     "POST /incident/{id}/decide": "JSON",
     "POST /commits/known": "JSON",
     "POST /compare": "patches",
+    "POST /bisect": "bundles",
+    "POST /bisection/{id}/cancel": "JSON",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
     "POST /comparison/{id}/extend": "JSON",

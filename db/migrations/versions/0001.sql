@@ -807,14 +807,17 @@ CREATE TABLE access_event (
     at     timestamptz NOT NULL DEFAULT now()
 );
 
--- Requesters of comparisons over the web, with the estimated cost; a person's quota counts these.
+-- Requesters of comparisons and bisections over the web, with the estimated cost; a person's quota counts these.
 CREATE TABLE asked (
-    comparison      bigint NOT NULL REFERENCES comparison,
+    comparison      bigint REFERENCES comparison,
+    bisection       bigint REFERENCES bisection,
     who             text NOT NULL,
     token           bigint NOT NULL REFERENCES access_token,
     testbox_seconds double precision NOT NULL CHECK (testbox_seconds >= 0), -- sum over all testboxes
     at              timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (comparison, who)
+    UNIQUE (comparison, who),
+    UNIQUE (bisection, who),
+    CONSTRAINT asked_for_one_thing CHECK (num_nonnulls(comparison, bisection) = 1)
 );
 CREATE INDEX asked_by ON asked (who, at);
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.access.tokens import EndedToken
+from swingbot.core.model import ids
 from swingbot.service.ports.access import AccessAct, NewToken
 from swingbot_db.store.rows import Rows
 
@@ -17,6 +18,18 @@ _PERSON: Final = (
     "t.id, t.who, t.role, t.trees, t.used_at IS NULL OR t.used_at < now() - interval '1 minute'"
     " AS stale"
 )
+_USED: Final = """
+SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running') OR b.status = 'running') AS open,
+  count(*) FILTER (WHERE q.at > now() - interval '24 hours') AS daily,
+  coalesce(sum(greatest(q.testbox_seconds, taken.seconds)) FILTER (WHERE q.at > now() - interval
+  '24 hours'), 0) AS seconds
+FROM asked q LEFT JOIN comparison c ON c.id = q.comparison LEFT JOIN bisection b
+  ON b.id = q.bisection
+CROSS JOIN LATERAL (SELECT coalesce(sum(x.seconds), 0) AS seconds FROM observation o JOIN boot x
+  ON x.id = o.boot WHERE o.bisection = q.bisection AND q.testbox_seconds > 0
+  AND x.booted_at >= q.at) taken
+WHERE q.who = :who
+"""
 
 
 class Access(Rows):
@@ -138,42 +151,42 @@ class Access(Rows):
         )
 
     def used(self, who: str) -> QuotaUsage:
-        row = self.select_one(
-            "SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,"
-            " coalesce(sum(q.testbox_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)"
-            " AS seconds, count(*) FILTER (WHERE q.at > now() - interval '24 hours') AS daily"
-            " FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who",
-            who=who,
-        )
+        row = self.select_one(_USED, who=who)
         assert row is not None
         return QuotaUsage(
             open_requests=row.open, testbox_seconds=float(row.seconds), daily_requests=row.daily
         )
 
-    def askers(self, comparison: int) -> dict[str, float]:
-        query = "SELECT who, testbox_seconds FROM asked WHERE comparison = :comparison"
-        return {row.who: row.testbox_seconds for row in self.select(query, comparison=comparison)}
+    def askers(self, id: str) -> dict[str, float]:
+        column, number = _asked_for(id)
+        query = f"SELECT who, testbox_seconds FROM asked WHERE {column} = :number"
+        return {row.who: row.testbox_seconds for row in self.select(query, number=number)}
 
-    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+    def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
+        self._note_asked(person, id, testbox_seconds, "DO NOTHING")
+
+    def note_extension(self, person: Person, id: str, testbox_seconds: float) -> None:
+        column, _ = _asked_for(id)
+        more = "testbox_seconds = q.testbox_seconds + EXCLUDED.testbox_seconds"
+        again = f"({column}, who) DO UPDATE SET at = now(), {more}"
+        self._note_asked(person, id, testbox_seconds, again)
+
+    def _note_asked(self, person: Person, id: str, testbox_seconds: float, conflict: str) -> None:
+        column, number = _asked_for(id)
         self.execute(
-            "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:comparison, :who,"
-            " :token, :seconds) ON CONFLICT DO NOTHING",
-            comparison=comparison,
+            f"INSERT INTO asked AS q ({column}, who, token, testbox_seconds) VALUES (:number,"
+            f" :who, :token, :seconds) ON CONFLICT {conflict}",
+            number=number,
             who=person.who,
             token=person.token,
             seconds=testbox_seconds,
         )
 
-    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
-        self.execute(
-            "INSERT INTO asked AS q (comparison, who, token, testbox_seconds) VALUES (:comparison,"
-            " :who, :token, :seconds) ON CONFLICT (comparison, who) DO UPDATE SET at = now(),"
-            " testbox_seconds = q.testbox_seconds + EXCLUDED.testbox_seconds",
-            comparison=comparison,
-            who=person.who,
-            token=person.token,
-            seconds=testbox_seconds,
-        )
+
+def _asked_for(id: str) -> tuple[str, int]:
+    """Return the column of `asked` for a table or bisection, and its number. Raises BadId."""
+    kind, number = ids.read(id)
+    return ("bisection" if kind == "bisection" else "comparison"), number
 
 
 def _person(row: sa.Row[Any]) -> Person:

@@ -42,10 +42,8 @@ class Bisections(Rows):
             key=new.request_key,
         )
         if number is None:
-            existing = self.scalar(
-                "SELECT id FROM bisection WHERE request_key = :key", key=new.request_key
-            )
-            assert isinstance(existing, int)
+            existing = self.of_request(new.request_key)
+            assert existing is not None
             return existing
         self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
@@ -63,6 +61,10 @@ class Bisections(Rows):
             )
         assert isinstance(number, int)
         return number
+
+    def of_request(self, key: str) -> int | None:
+        number = self.scalar("SELECT id FROM bisection WHERE request_key = :key", key=key)
+        return None if number is None else int(number)
 
     def get(self, number: int) -> Bisection | None:
         row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)

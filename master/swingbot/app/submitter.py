@@ -1,4 +1,4 @@
-"""Tables requested over the web, within a quota."""
+"""Tables and bisections requested over the web, within a quota."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.service.access import note_extension, note_request
+from swingbot.service.bisect import ask
+from swingbot.service.bisect.ask import StartedBisection
+from swingbot.service.bisect.plan import BisectionPlan
+from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import Lab, RequestError
-from swingbot.service.table.asker import check_asker
 from swingbot.service.table.extend import (
     Extension,
     ExtensionRequest,
     extend,
     plan_extension,
 )
+from swingbot.service.table.extender import check_extender
 from swingbot.service.table.plan import Requested, TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.table_form import OverQuota
@@ -124,7 +128,7 @@ class DatabaseSubmitter:
         Raises RequestError, NotYours.
         """
         with self._begin("whose table") as tx:
-            check_asker(tx.access, tx.comparisons, tx.trees, request.id, person)
+            check_extender(tx.access, tx.comparisons, tx.trees, request.id, person)
         planned = plan_extension(self._lab(), request)
         used, most = self.used(person)
         # it is open again, not one more
@@ -141,6 +145,26 @@ class DatabaseSubmitter:
             note_extension(tx.access, person, request.id, planned.cost.testbox_seconds)
         return planned
 
-    def _refusal(self, person: Person, planned: TablePlan) -> str | None:
+    def plan_bisection(self, request: BisectionRequest) -> tuple[BisectionPlan, str | None]:
+        """Return the plan, and the reason if the quota would reject it.
+
+        Raises RequestError, NotYours.
+        """
+        assert request.asked_by is not None
+        with ask.prepared(self._lab(), request) as bisection:
+            planned = bisection.plan()
+        return planned, self._refusal(request.asked_by, planned)
+
+    def start_bisection(self, request: BisectionRequest) -> tuple[StartedBisection, BisectionPlan]:
+        """Queue the request. Raises RequestError, NotYours, OverQuota."""
+        assert request.asked_by is not None
+        with ask.prepared(self._lab(), request) as bisection:
+            planned = bisection.plan()
+            refused = self._refusal(request.asked_by, planned)
+            if refused is not None:
+                raise OverQuota(refused)
+            return bisection.queue(planned.cost.testbox_seconds), planned
+
+    def _refusal(self, person: Person, planned: TablePlan | BisectionPlan) -> str | None:
         used, most = self.used(person)
         return quota.refusal(used, planned.cost.testbox_seconds, most)

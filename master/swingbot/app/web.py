@@ -31,9 +31,12 @@ from swingbot.app.sheets import csv_pieces, kernel_records, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import Buckets
+from swingbot.core.access.roles import Person
 from swingbot.core.access.uploads import UploadLimits
+from swingbot.core.model import ids
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
+from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
@@ -52,7 +55,15 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
-from swingbot.web.pages import boot_order, cancel, extend, known_commits, reproduction, tables
+from swingbot.web.pages import (
+    bisect,
+    boot_order,
+    cancel,
+    extend,
+    known_commits,
+    reproduction,
+    tables,
+)
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -162,9 +173,10 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, fair(PLANNING_THREADS)).routes(),
+        *bisect.routes(forms, submitter, patch_bytes, fair(PLANNING_THREADS)),
         *cancel.routes(
             forms,
-            lambda id, person: cancel_table(lab().transaction, id, person),
+            lambda id, person: _cancel(lab(), id, person),
             fair(CANCEL_THREADS),
         ),
         *extend.routes(forms, submitter, fair(PLANNING_THREADS)),
@@ -226,6 +238,13 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     return SafeHeaders(KnownHosts(limited, renderer, host_names(settings)))
 
 
+def _cancel(lab: Lab, id: str, person: Person) -> str:
+    kind, number = ids.read(id)
+    if kind == "bisection":
+        return cancel_bisection(lab.transaction, lab.tools.git, number, person)
+    return cancel_table(lab.transaction, id, person)
+
+
 def host_names(settings: Settings) -> set[str]:
     """Names in `Host` that the service answers: its own, those of its URLs, and `web.hosts`."""
     urls = (settings.web_url, settings.exchange_url)
@@ -240,7 +259,7 @@ def host_names(settings: Settings) -> set[str]:
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:
     """Largest request body in bytes for a path."""
-    if method == "POST" and path in {door.path for door in DOORS}:
+    if method == "POST" and path in {bisect.PATH, *(door.path for door in DOORS)}:
         # a second file in addition to the stored one, or one escaped in JSON
         return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):

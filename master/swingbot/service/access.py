@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from swingbot.core.access.roles import Person, Role, may
-from swingbot.core.model import ids
 from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import Access, AccessAct, NewToken
@@ -86,11 +85,11 @@ def _log(
 
 def note_extension(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
     """Charge the person with more boots of `table`."""
-    access.note_extension(person, ids.read(table)[1], testbox_seconds)
+    access.note_extension(person, table, testbox_seconds)
     _log(access, "compare", person.who, person.token, table)
 
 
-def note_request(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
-    """Record the requester of `table`."""
-    access.note_request(person, ids.read(table)[1], testbox_seconds)
-    _log(access, "compare", person.who, person.token, table)
+def note_request(access: Access, person: Person, id: str, testbox_seconds: float) -> None:
+    """Record the requester of a table or bisection."""
+    access.note_request(person, id, testbox_seconds)
+    _log(access, "compare", person.who, person.token, id)

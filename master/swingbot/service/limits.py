@@ -9,14 +9,16 @@ from typing import Final
 
 # --- Requests: refused ---
 
-# Rows or patches of a table requested over the web; git applies each while other requests wait.
+# Rows or patches of a table over the web; git applies each while other requests wait.
 WEB_ROWS: Final = 50
-# Boots of a bisection that a person resumes.
+# Commits of a bisection over the web; each has a row, and takes git 10 ms.
+WEB_BISECTED_COMMITS: Final = 2000
+# Boots of resumed bisections.
 RESUMED_BOOTS: Final = 10_000
 
 # --- Access: the oldest go ---
 
-# Logged sign-ins: of a token (and sign-outs and requests), or refused ones of strangers.
+# Logged sign-ins: of a token (and sign-outs and requests), or strangers' refused ones.
 ACCESS_EVENTS: Final = 1000
 # Sessions of a token.
 SESSIONS: Final = 20

@@ -10,6 +10,7 @@ import pytest
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role, tree_refusal
 from swingbot.core.access.tokens import digest
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.service.access import (
     NotYourToken,
     create_token,
@@ -21,7 +22,15 @@ from swingbot.service.access import (
 )
 from swingbot.service.ports import RequestError, Transaction
 from swingbot.service.ports.access import NewToken
-from tests.contract.store.world import REFUSED, Store, a_comparison, a_lab
+from tests.contract.store.world import (
+    REFUSED,
+    Store,
+    a_bisection,
+    a_boot,
+    a_build,
+    a_comparison,
+    a_lab,
+)
 
 TOKEN = digest("swingbot_" + "t" * 43)
 SESSION = digest("a session")
@@ -164,20 +173,45 @@ def test_who_asked_is_known_with_what_it_cost(store: Store) -> None:
     with store.transaction() as tx:
         person = make(tx)
         number = a_comparison(tx, a_lab(tx))
-        assert tx.access.askers(number) == {}
-        tx.access.note_request(person, number, 60.0)
-        tx.access.note_request(replace(person, who="Bob"), number, 0.0)
-        tx.access.note_request(person, number, 0.0)
-        assert tx.access.askers(number) == {"Ada": 60.0, "Bob": 0.0}
+        assert tx.access.askers(f"c{number}") == {}
+        tx.access.note_request(person, f"c{number}", 60.0)
+        tx.access.note_request(replace(person, who="Bob"), f"c{number}", 0.0)
+        tx.access.note_request(person, f"c{number}", 0.0)
+        assert tx.access.askers(f"c{number}") == {"Ada": 60.0, "Bob": 0.0}
 
 
 def test_more_of_a_table_is_paid_for_in_addition_from_then_on(store: Store) -> None:
     with store.transaction() as tx:
         person, number = make(tx), a_comparison(tx, a_lab(tx))
-        tx.access.note_request(person, number, 60.0)
+        tx.access.note_request(person, f"c{number}", 60.0)
     store.pass_time(DAY + 1)
     with store.transaction() as tx:
-        tx.access.note_extension(person, number, 30.0)
-        tx.access.note_extension(replace(person, who="Bob"), number, 5.0)
-        assert tx.access.askers(number) == {"Ada": 90.0, "Bob": 5.0}
+        tx.access.note_extension(person, f"c{number}", 30.0)
+        tx.access.note_extension(replace(person, who="Bob"), f"c{number}", 5.0)
+        assert tx.access.askers(f"c{number}") == {"Ada": 90.0, "Bob": 5.0}
         assert tx.access.used("Ada").testbox_seconds == 90.0
+
+
+def test_a_bisection_costs_its_estimate_or_what_it_took_once_that_is_more(store: Store) -> None:
+    with store.transaction() as tx:
+        person, lab = make(tx), a_lab(tx)
+        number = a_bisection(tx, lab)
+        id = f"b{number}"
+        for seconds in (30.0, 90.0):  # a repeated request costs nothing more
+            note_request(tx.access, person, id, seconds)
+        note_request(tx.access, replace(person, who="Bob"), id, 0.0)
+        assert tx.access.askers(id) == {"Ada": 30.0, "Bob": 0.0}
+        one = QuotaUsage(testbox_seconds=30.0, daily_requests=1)
+        assert tx.access.used("Ada") == replace(one, open_requests=1)
+    for k, charged in enumerate((30.0, 40.0)):  # each boot takes 20 s
+        if not k:
+            a_build(store, lab)
+        boot = a_boot(store, lab, k=k, series=id)
+        with store.transaction() as tx:
+            tx.bisections.add_want(number, WantedBoot(0, k, "ends"))
+            tx.bisections.add_observation(number, 0, k, boot, (1.0,), None)
+            assert tx.access.used("Ada").testbox_seconds == charged
+            assert tx.access.used("Bob").testbox_seconds == 0.0
+    with store.transaction() as tx:
+        tx.bisections.conclude(number, "cancelled", {}, None)
+        assert tx.access.used("Ada").open_requests == 0

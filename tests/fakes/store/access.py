@@ -8,6 +8,7 @@ from datetime import timedelta
 from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.access.tokens import EndedToken
+from swingbot.core.model import ids
 from swingbot.service.ports.access import AccessAct, NewToken
 from tests.fakes.store.tables import AccessEventRow, AskedRow, Noun, Refused, SessionRow, TokenRow
 
@@ -97,26 +98,41 @@ class Access(Noun):
         self.db.access_events = {n: one for n, one in events.items() if n not in gone}
 
     def used(self, who: str) -> QuotaUsage:
-        rows = [(c, row) for (c, person), row in self.db.asked.items() if person == who]
+        rows = [(id, row) for (id, person), row in self.db.asked.items() if person == who]
         since = self.db.now() - timedelta(hours=24)
         return QuotaUsage(
-            open_requests=sum(
-                self.db.comparisons[c].comparison.status in ("waiting", "running") for c, _ in rows
+            open_requests=sum(self._is_open(id) for id, _ in rows),
+            testbox_seconds=sum(
+                max(row.testbox_seconds, self._taken(id, row)) for id, row in rows if row.at > since
             ),
-            testbox_seconds=sum(row.testbox_seconds for _, row in rows if row.at > since),
             daily_requests=sum(row.at > since for _, row in rows),
         )
 
-    def askers(self, comparison: int) -> dict[str, float]:
-        asked = self.db.asked.items()
-        return {who: row.testbox_seconds for (c, who), row in asked if c == comparison}
+    def _is_open(self, id: str) -> bool:
+        kind, number = ids.read(id)
+        if kind == "bisection":
+            return self.db.bisections[number].bisection.status == "running"
+        return self.db.comparisons[number].comparison.status in ("waiting", "running")
 
-    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
-        before = self.db.asked.get((comparison, person.who))
+    def _taken(self, id: str, row: AskedRow) -> float:
+        """Seconds of a bisection's boots."""
+        kind, number = ids.read(id)
+        if kind != "bisection" or not row.testbox_seconds:
+            return 0.0
+        seen = (o.boot for key, o in self.db.observations.items() if key[0] == number)
+        boots = (self.db.boots[boot] for boot in seen if boot is not None)
+        return sum(one.seconds for one in boots if one.booted_at >= row.at)
+
+    def askers(self, id: str) -> dict[str, float]:
+        asked = self.db.asked.items()
+        return {who: row.testbox_seconds for (known, who), row in asked if known == id}
+
+    def note_extension(self, person: Person, id: str, testbox_seconds: float) -> None:
+        before = self.db.asked.get((id, person.who))
         seconds = testbox_seconds + (before.testbox_seconds if before else 0.0)
         row = AskedRow(testbox_seconds=seconds, at=self.db.now())
-        self.db.asked[comparison, person.who] = row
+        self.db.asked[id, person.who] = row
 
-    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
+    def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
         row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())
-        self.db.asked.setdefault((comparison, person.who), row)
+        self.db.asked.setdefault((id, person.who), row)

@@ -25,9 +25,8 @@ from tests.fakes.store.tables import (
 
 class Bisections(Noun):
     def add(self, new: NewBisection) -> int:
-        for number, row in self.db.bisections.items():
-            if row.request_key == new.request_key:
-                return number
+        if (existing := self.of_request(new.request_key)) is not None:
+            return existing
         number = self.db.next_id("bisection")
         bisection = Bisection(
             id=number,
@@ -49,6 +48,10 @@ class Bisections(Noun):
         for idx, (variant, weight) in enumerate(new.points):
             self.db.points[number, idx] = PointRow(variant=variant.id, weight=weight)
         return number
+
+    def of_request(self, key: str) -> int | None:
+        rows = self.db.bisections.items()
+        return next((number for number, row in rows if row.request_key == key), None)
 
     def get(self, number: int) -> Bisection | None:
         return self.db.bisections[number].bisection if number in self.db.bisections else None

@@ -378,7 +378,7 @@ class Tables:
     tokens: dict[int, TokenRow] = field(default_factory=_operators_key)
     sessions: dict[str, SessionRow] = field(default_factory=dict)
     access_events: dict[int, AccessEventRow] = field(default_factory=dict)
-    asked: dict[tuple[int, str], AskedRow] = field(default_factory=dict)
+    asked: dict[tuple[str, str], AskedRow] = field(default_factory=dict)
     unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from swingbot.app.bisect_run.bisector import Bisector, LinearRange, ProgressEvent
 from swingbot.app.bisect_run.journal import BootRequest, BootResult
-from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
 from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.model.conclusion import same_mean
+from swingbot.core.plan.remaining_boots import boots_left
 from swingbot.core.text.numbers import count, duration, short, two_digits
 
 _BAR = 20

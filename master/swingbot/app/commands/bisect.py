@@ -11,7 +11,7 @@ from swingbot_jobs.lazy_group import Place, lazily
     cls=lazily(
         __package__,
         {
-            "start": Place("requests:start"),
+            "start": Place("requests:start", extras=()),
             "run": Place("bisect_run:run", extras=()),
             "log": Place("steer:log_"),
             "replay": Place("steer:replay"),

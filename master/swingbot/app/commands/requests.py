@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import (
     CommandContext,
+    as_json,
     read_jobs,
     read_overrides,
     require_service,
@@ -19,11 +23,13 @@ from swingbot.app.commands.context import (
     with_session_json,
 )
 from swingbot.app.documents import Documents, Facts, ServiceAway
+from swingbot.app.queued_request import QueuedRequest
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
 
+F = TypeVar("F", bound=Callable[..., Any])
 _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
 _AWAY_SECONDS: Final = 600.0  # for which a service may not answer while one waits
@@ -54,6 +60,55 @@ exit_code_option = click.option(
     is_flag=True,
     help="Wait, then exit with 3 if a metric got worse, 4 if the answer is unclear or invalid.",
 )
+dirty_option = click.option(
+    "--dirty",
+    is_flag=True,
+    help="Send uncommitted changes of this checkout as a commit of their own.",
+)
+
+
+def queueing(command: F) -> F:
+    """Add the options of every command that queues something."""
+    for option in (as_json, exit_code_option, wait_option, yes_option, dry_run_option):
+        command = option(command)
+    return command
+
+
+def refuse_dirty(dirty: bool) -> None:
+    """Raise RequestError for --dirty on the service's own host."""
+    if dirty:
+        raise RequestError(
+            "--dirty sends the changes of a checkout to a service elsewhere; on its own host"
+            " commit them to the tree's repository"
+        )
+
+
+def note(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def shown_plan(document: Facts, lines: list[str], given: Mapping[str, Any]) -> bool:
+    """Show a plan, and return whether it is to be queued. Raises RequestError."""
+    if given["dry_run"] and given["json_"]:
+        say_json(document)
+        return False
+    for line in lines:
+        click.echo(line, err=not given["dry_run"])
+    if given["dry_run"]:
+        return False
+    confirm(yes=given["yes"] or given["json_"])
+    return True
+
+
+def answer_queued(session: CommandContext, asked: QueuedRequest, given: Mapping[str, Any]) -> None:
+    answer(
+        session,
+        asked.id,
+        wait_=given["wait_"] or given["exit_code"],
+        exit_code=given["exit_code"],
+        json_=given["json_"],
+        more={"plan": asked.plan},
+    )
 
 
 @click.command()
@@ -71,34 +126,57 @@ exit_code_option = click.option(
     is_flag=True,
     help="Treat commits in the range that swingbot created from patches as trusted.",
 )
-@wait_option
-@exit_code_option
-@with_session_json
-def start(
-    session: CommandContext,
-    range_: str | None,
-    good: str | None,
-    bad: str | None,
-    tree_name: str | None,
-    jobs: tuple[str, ...],
-    overrides: tuple[str, ...],
-    metric: str,
-    unit_job: str | None,
-    testbox: str | None,
-    trusted: bool,
-    wait_: bool,
-    exit_code: bool,
-    json_: bool,
-) -> None:
+@dirty_option
+@queueing
+@with_session
+def start(session: CommandContext, /, **given: Any) -> None:
     """Bisect GOOD..BAD for METRIC.
 
     Measures the ends first, then the most informative commits, and finally confirms the culprit
-    with fresh boots of it and its parent.
+    with fresh boots of it and its parent. Logged in elsewhere, commits of the checkout in this
+    directory are sent along. The command prints the plan and its cost first; on a terminal it asks
+    for confirmation before it queues anything.
 
     \b
     Example:
       swingbot bisect start base..tip --tree linus --metric netperf.Throughput_Mbps --wait
     """
+    from swingbot.service.bisect.request import BisectionRequest
+
+    good, bad = _ends(given["range_"], given["good"], given["bad"])
+    request = BisectionRequest(
+        tree=given["tree_name"],
+        good=good,
+        bad=bad,
+        overrides=read_overrides(given["overrides"]),
+        metric=given["metric"],
+        testbox=given["testbox"],
+        unit_job=given["unit_job"],
+        trusted=given["trusted"],
+    )
+
+    def go_on(plan: Facts, lines: list[str]) -> bool:
+        return shown_plan(plan, lines, given)
+
+    if session.login is not None:
+        from swingbot.app.remote.checkout import Checkout
+        from swingbot.app.remote.http_bisections import HttpBisections
+
+        bisections = HttpBisections(session.login, Checkout.around(Path.cwd(), note), note)
+        asked = bisections.start(request, given["jobs"], go_on, dirty=given["dirty"])
+    else:
+        refuse_dirty(given["dirty"])
+        require_service()
+        from swingbot.app.database_bisections import start as start_here
+
+        jobs = read_jobs(given["jobs"], session.settings.paths.jobs)
+        asked = start_here(session.lab, replace(request, job_files=jobs), go_on)
+    if asked is not None:
+        answer_queued(session, asked, given)
+
+
+def _ends(range_: str | None, good: str | None, bad: str | None) -> tuple[str, str]:
+    """Return the ends of the range, whichever way they are given. Raises RequestError."""
     if range_ is not None and (good or bad):
         raise RequestError("give either GOOD..BAD or --good and --bad, not both")
     if range_ is not None:
@@ -107,29 +185,7 @@ def start(
             raise RequestError(f"{range_}: write the range as GOOD..BAD")
     if not good or not bad:
         raise RequestError("give both ends of the range: GOOD..BAD, or --good G --bad B")
-    from swingbot.service.bisect.start import BisectionRequest, start_bisection
-
-    number = start_bisection(
-        session.lab,
-        BisectionRequest(
-            tree=tree_name,
-            good=good,
-            bad=bad,
-            job_files=read_jobs(jobs, session.settings.paths.jobs),
-            overrides=read_overrides(overrides),
-            metric=metric,
-            testbox=testbox,
-            unit_job=unit_job,
-            trusted=trusted,
-        ),
-    )
-    answer(
-        session,
-        ids.show("bisection", number),
-        wait_=wait_ or exit_code,
-        exit_code=exit_code,
-        json_=json_,
-    )
+    return good, bad
 
 
 @click.command()
@@ -183,23 +239,24 @@ def cancel(session: CommandContext, id_: str) -> None:
     """
     kind, number = ids.read(id_)
     before: str
-    if kind in ids.TABLES and session.login is not None:
-        from swingbot.app.remote.http_tables import HttpTables
+    if kind not in (*ids.TABLES, "bisection"):
+        raise RequestError(
+            f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
+        )
+    if session.login is not None:
+        from swingbot.app.remote.http_requests import HttpRequests
 
-        before = HttpTables(session.login).cancel(id_)
+        before = HttpRequests(session.login).cancel(id_)
     elif kind in ids.TABLES:
         require_service()
         from swingbot.service.table.cancel import cancel_table
 
         before = cancel_table(session.lab.transaction, id_)
-    elif kind == "bisection":
+    else:
+        require_service()
         from swingbot.service.bisect.cancel import cancel_bisection
 
         before = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
-    else:
-        raise RequestError(
-            f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
-        )
     ended = before not in ("waiting", "running", "cancelled")
     click.echo(f"{id_} had already ended: {before}" if ended else f"{id_} is cancelled")
 

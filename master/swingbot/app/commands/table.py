@@ -8,21 +8,20 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
-from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import (
     CommandContext,
-    as_json,
     read_jobs,
     read_overrides,
     require_service,
     with_session,
 )
 from swingbot.app.commands.requests import (
-    answer,
-    dry_run_option,
-    exit_code_option,
-    wait_option,
-    yes_option,
+    answer_queued,
+    dirty_option,
+    note,
+    queueing,
+    refuse_dirty,
+    shown_plan,
 )
 from swingbot.app.commands.table_kernels import ReadSeries, kernels_of, rows_of
 from swingbot.app.commands.table_options import OPTIONS, Given, Options, in_order, read_file
@@ -34,7 +33,6 @@ from swingbot.core.table.request_document import AXES
 from swingbot.service.ports import RequestError
 from swingbot.service.table.extend import ExtensionRequest
 from swingbot.service.table.request import TableRequest
-from swingbot_jobs.terminal import say_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,13 +77,6 @@ def _options(*keys: str) -> Callable[[F], F]:
     return add
 
 
-def _queueing(command: F) -> F:
-    """Add the options of every command that queues something."""
-    for option in (as_json, exit_code_option, wait_option, yes_option, dry_run_option):
-        command = option(command)
-    return command
-
-
 def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.Command:
     @click.command(name, cls=InOrder, help=text)
     @click.argument("refs", metavar="[A..B | BASE] [HEAD]...", nargs=-1)
@@ -96,12 +87,8 @@ def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.C
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Read the request from a YAML file; options add to it.",
     )
-    @click.option(
-        "--dirty",
-        is_flag=True,
-        help="Send uncommitted changes of this checkout as a commit of their own.",
-    )
-    @_queueing
+    @dirty_option
+    @queueing
     @with_session
     def verb(session: CommandContext, /, **given: Any) -> None:
         own = in_order(click.get_current_context().meta["order"], given)
@@ -149,21 +136,17 @@ def _ask(
     given: dict[str, Any],
 ) -> None:
     def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
-        return _go_on(plan, lines, given)
+        return shown_plan(plan, lines, given)
 
     if session.login is not None:
         from swingbot.app.remote.checkout import Checkout
         from swingbot.app.remote.http_tables import HttpTables, with_sources
 
         request = request_of(options, given["refs"], kind, read=with_sources)
-        tables = HttpTables(session.login, Checkout.around(Path.cwd(), _note), _note)
+        tables = HttpTables(session.login, Checkout.around(Path.cwd(), note), note)
         asked = tables.ask(request, options.texts("job"), go_on, dirty=given["dirty"])
     else:
-        if given["dirty"]:
-            raise RequestError(
-                "--dirty sends the changes of a checkout to a service elsewhere; on its own host"
-                " commit them to the tree's repository"
-            )
+        refuse_dirty(given["dirty"])
         require_service()
         from swingbot.app.database_tables import ask
 
@@ -171,35 +154,7 @@ def _ask(
         request = request_of(options, given["refs"], kind, job_files=jobs)
         asked = ask(session.lab, request, go_on)
     if asked is not None:
-        _answer(session, asked.id, asked.plan, given)
-
-
-def _note(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _go_on(document: dict[str, Any], lines: list[str], given: dict[str, Any]) -> bool:
-    """Show a plan, and return whether it is to be queued. Raises RequestError."""
-    if given["dry_run"] and given["json_"]:
-        say_json(document)
-        return False
-    for line in lines:
-        click.echo(line, err=not given["dry_run"])
-    if given["dry_run"]:
-        return False
-    confirm(yes=given["yes"] or given["json_"])
-    return True
-
-
-def _answer(session: CommandContext, id_: str, plan: dict[str, Any], given: dict[str, Any]) -> None:
-    answer(
-        session,
-        id_,
-        wait_=given["wait_"] or given["exit_code"],
-        exit_code=given["exit_code"],
-        json_=given["json_"],
-        more={"plan": plan},
-    )
+        answer_queued(session, asked, given)
 
 
 def request_of(
@@ -265,7 +220,7 @@ def _excluded(given: Given) -> dict[str, str]:
 @click.command(cls=InOrder)
 @click.argument("id_", metavar="ID")
 @_options("boots", "head", "variant", "series", "trusted")
-@_queueing
+@queueing
 @with_session
 def extend(session: CommandContext, /, **given: Any) -> None:
     """Boot each row of a table BOOTS more times and evaluate it again.
@@ -291,7 +246,7 @@ def extend(session: CommandContext, /, **given: Any) -> None:
     )
 
     def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
-        return _go_on(plan, lines, given)
+        return shown_plan(plan, lines, given)
 
     if session.login is not None:
         from swingbot.app.remote.http_tables import HttpTables
@@ -303,4 +258,4 @@ def extend(session: CommandContext, /, **given: Any) -> None:
 
         asked = extend_here(session.lab, request, go_on)
     if asked is not None:
-        _answer(session, asked.id, asked.plan, given)
+        answer_queued(session, asked, given)

@@ -19,7 +19,6 @@ from swingbot.app.bisect_run.repository import clean_environment
 from swingbot.core.limits import ASKED_COMMITS, BUNDLE_COMMITS
 from swingbot.core.patchset.bundle import Bundle, SentCommits, written
 from swingbot.service.ports import RequestError
-from swingbot.service.table.kernels import KernelRequest
 
 _SECONDS: Final = 600.0
 _CONFIG: Final = ("-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
@@ -101,12 +100,12 @@ class Checkout:
         words = ("merge-base", "--independent", *self._boundary(missing, found))
         return self._git(*words).split()[0]
 
-    def to_send(self, kernels: KernelRequest, known: Known, *, dirty: bool) -> ToSend:
-        """Return the commits that `kernels` names and the service lacks. Raises RequestError.
+    def to_send(self, refs: Sequence[str], known: Known, *, dirty: bool) -> ToSend:
+        """Return the commits that `refs` name and the service lacks. Raises RequestError.
 
         `dirty`: uncommitted changes of HEAD are a commit of their own.
         """
-        names = {ref: commit for ref in kernels.refs if (commit := self.resolve(ref)) is not None}
+        names = {ref: commit for ref in refs if (commit := self.resolve(ref)) is not None}
         if (head := self.resolve("HEAD")) in names.values():
             assert head is not None
             if changed := self._changed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from swingbot.core.model.plan_documents import PlanOfAnExtension, PlanOfATable
+from swingbot.core.model.plan_documents import PlanOfABisection, PlanOfAnExtension, PlanOfATable
 
 
 class WhoseToken(TypedDict):
@@ -23,6 +23,14 @@ class AnswerToARequest(TypedDict):
     # of the person: `open_requests`, and in 24 hours `daily_requests` and `testbox_seconds`
     used: dict[str, Any]
     quota: dict[str, Any] | None  # `open_requests`, `testbox_seconds`; null: none
+
+
+class AnswerToABisection(TypedDict):
+    id: str | None  # of the bisection; null: a dry run
+    new: NotRequired[bool]  # false: the bisection existed; not of a dry run
+    refused: NotRequired[str | None]  # of a dry run: why it would not be queued
+    plan: PlanOfABisection  # what it is, and its cost
+    lines: list[str]  # the plan as text
 
 
 class AnswerToAnExtension(TypedDict):

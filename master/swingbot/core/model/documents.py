@@ -382,6 +382,7 @@ class Bisection(TypedDict):
     # `fraction`, `bits_left`, `bits_at_start`, while it runs
     progress: NotRequired[dict[str, Any]]
     eta_seconds: NotRequired[float | None]
+    plan: NotRequired[dict[str, Any]]  # [its plan](#plan-of-a-bisection), of `bisect start`
 
 
 class Place(TypedDict):

@@ -74,6 +74,33 @@ class PlanOfAnExtension(TypedDict):
     cost: Cost  # what the extension costs
 
 
+class CostOfABisection(TypedDict):
+    """Of a search that finds a culprit, before its first boot."""
+
+    kernels: int  # that a search by halves measures
+    builds: int  # of these, kernels to build
+    build_seconds: float  # of these
+    boots: int  # about as many as half of all searches take
+    most_boots: int  # after which it ends, its confirmation apart
+    boot_seconds: float  # of one boot
+    seconds: float  # until the end on an idle lab
+    testbox_seconds: float  # sum over testboxes
+    at_most: bool  # computed, rather too long
+
+
+class PlanOfABisection(TypedDict):
+    """`swingbot bisect start --dry-run`; `bisect start` adds it to its document as `plan`."""
+
+    tree: str  # name of the tree
+    good: str  # older end of the range
+    bad: str  # newer end of the range
+    commits: int  # commits after `good`, along first parents
+    metric: str
+    unit_job: str
+    testboxes: list[str]  # that share the boots
+    cost: CostOfABisection  # what it costs
+
+
 class Explanation(TypedDict):
     """Only `text` and `action` if another engine decided the last step."""
 

@@ -1,4 +1,4 @@
-"""What a request of a table says beyond the fields of a form, in JSON.
+"""What a request says in JSON; that of a table, beyond the fields of a form.
 
 `swingbot compare` sends it from another machine, scripts may; `/api/v1/openapi.json` describes it.
 """
@@ -96,6 +96,30 @@ class AskedExtension:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentBisection:
+    """A search for the commit of GOOD..BAD that changed `metric`; `dry_run`: plan and cost only.
+
+    `job` names shipped jobs; without it, those of the tree are used. `set`, `commits` and `bundle`
+    are those of a table.
+    """
+
+    tree: Annotated[str, _SHORT]
+    range: Annotated[str, at_most_characters(2 * ROW_NAME_CHARACTERS)]
+    metric: Annotated[str, _SHORT]
+    unit_job: Annotated[Sparse[str | None], _SHORT] = None
+    job: Annotated[Sparse[tuple[str, ...]], _FEW] = ()
+    testbox: Annotated[Sparse[str | None], _SHORT] = None
+    set: Sparse[Mapping[str, str]] = field(default_factory=dict)
+    commits: Annotated[Sparse[Mapping[str, str]], _are_commits] = field(default_factory=dict)
+    bundle: Annotated[Sparse[str], _BASE64] = ""
+    dry_run: Sparse[bool] = False
+
+    def sent_commits(self) -> SentCommits:
+        """Raises BadBundle."""
+        return _sent(self.commits, self.bundle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentFile:
     """A file of patches: mails or a bare diff."""
 
@@ -170,8 +194,7 @@ class SentTable:
 
     def sent_commits(self) -> SentCommits:
         """Raises BadBundle."""
-        data = base64.b64decode(self.bundle)
-        return SentCommits(names=self.commits, bundle=read_bundle(data) if data else None)
+        return _sent(self.commits, self.bundle)
 
     @property
     def patch_bytes(self) -> int:
@@ -179,6 +202,11 @@ class SentTable:
         sources = (source for row in self.rows for source in row.patches)
         files = (file.data for source in sources for file in source.files)
         return sum(3 * len(data) // 4 for data in (*files, self.bundle))
+
+
+def _sent(names: Mapping[str, str], bundle: str) -> SentCommits:
+    data = base64.b64decode(bundle)
+    return SentCommits(names=names, bundle=read_bundle(data) if data else None)
 
 
 def sent_sources(sources: Iterable[PatchSource]) -> tuple[SentSource, ...]:

@@ -1,58 +1,32 @@
-"""Open a bisection, by hand or for the strongest swing of a watched branch."""
+"""Open a bisection: a requested one, or one for the strongest swing of a watched branch."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from swingbot.core.model.bisection import BisectionTerms, WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
-from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.model.records import Comparison, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import of_patch, weight
-from swingbot.service.kernel.variants import on_testbox, resolve_commit, trust_in, variant_of
-from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError, Transaction
+from swingbot.service.kernel.variants import on_testbox, trust_in, variant_of
+from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Transaction
 from swingbot.service.ports.patches import Patches
-from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.variants import Variants
-from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
-from swingbot.service.watch.trees import tree_of
-from swingbot_jobs import codec
 from swingbot_jobs.contract.kconfig import Kconfigs
-from swingbot_jobs.contract.trust import Trust, accepted
+from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Program, find_metric
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BisectionRequest:
-    """Request to find the commit between `good` and `bad` (in either order) that changed `metric`.
-
-    Without `job_files`, the job files of the tree are used.
-    """
-
-    good: str
-    bad: str
-    metric: str
-    tree: str | None = None  # None: the only tree with both ends
-    testbox: str | None = None  # or a group; None: first of the tree that may boot the kernels
-    unit_job: str | None = None  # None: the only one that reports the metric
-    job_files: Sequence[JobFile] = ()
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    trusted: bool = False  # the requester vouches for commits made from patches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedBisection:
     """`good..bad` ready to be bisected: commits, testboxes and unit job are resolved.
 
-    There is at most one bisection per `key`.
+    There is at most one bisection per `key`. The kernels of `foreign` commits are untrusted.
 
     `series`: on a testbox that does not share boots, the series that has existing boots of the two
     ends, or None if there is none.
@@ -68,136 +42,8 @@ class ResolvedBisection:
     key: str
     series: str | None = None
     vouched: bool = False
+    foreign: Collection[str] = ()
     factors: Mapping[str, float] = field(default_factory=dict)  # of prior weights, by commit
-
-
-def start_bisection(lab: Lab, request: BisectionRequest) -> int:
-    """Record a bisection and return its number. Raises RequestError."""
-    tree = tree_of(lab.transaction, lab.tools.git, request.tree, [request.good, request.bad])
-    ends = [resolve_commit(lab.tools.git, tree, ref) for ref in (request.good, request.bad)]
-    if not lab.tools.git.is_ancestor(*ends):
-        ends.reverse()
-    if not lab.tools.git.is_ancestor(*ends) or ends[0] == ends[1]:
-        raise RequestError(
-            f"{request.good} and {request.bad} are not on the same line of history: one must "
-            "be an ancestor of the other"
-        )
-    with lab.transaction("start bisection") as tx:
-        # all commits after one made from a patch are made from patches too
-        trust = trust_in(tx.variants, tree, lab.tools.git.facts(ends[1]), vouched=request.trusted)
-        named = request.testbox
-        testboxes = pick_testboxes(
-            lab.catalogue.testboxes,
-            lab.settings,
-            [named] if named else _first_for(lab.catalogue.testboxes, tree, trust),
-            trust,
-            asked=bool(named),
-        )
-        testboxes = _alike(lab.catalogue.testboxes, tx.testboxes, testboxes)
-        built = on_testbox(
-            lab.catalogue.kconfigs, tree, lab.catalogue.testboxes.known(testboxes[0])
-        )
-        parts = resolve_parts(
-            lab.catalogue.programs,
-            lab.catalogue.testboxes,
-            tx.specs,
-            request.job_files or tree.job_files,
-            testboxes,
-            request.overrides,
-            trust,
-        )
-        for name, spec in parts:
-            measured = tx.boots.seconds(name, spec)
-            refuse_long(lab.catalogue.testboxes, name, tx.specs.get(spec), measured)
-        if len({spec for _, spec in parts}) > 1:
-            raise RequestError(
-                f"the testboxes of {named!r} run the job with different parameters, so their "
-                f"boots cannot be compared; name one of {', '.join(testboxes)}"
-            )
-        job = _unit_job_of(
-            lab.catalogue.programs, tx.specs.get(parts[0][1]), request.metric, request.unit_job
-        )
-        identity = json.dumps(
-            [
-                *(tree.id, *ends, built.kconfig, tree.compiler, *testboxes),
-                *(codec.plain(job), request.metric),
-            ]
-        )
-        resolved = ResolvedBisection(
-            tree=tree,
-            origin="asked",
-            good=ends[0],
-            bad=ends[1],
-            testboxes=testboxes,
-            job=job,
-            metric=request.metric,
-            key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
-            vouched=request.trusted,
-        )
-        return open_bisection(lab.tools.git, lab.catalogue, tx, resolved)
-
-
-def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]:
-    """Return the first testbox of the tree that may boot its kernels.
-
-    If none may, return the first one, so that the refusal names it.
-    """
-    return [
-        testbox
-        for testbox in tree.testboxes
-        if testbox in testboxes.present and accepted(trust, testboxes.present[testbox].accepts)
-    ][:1] or list(tree.testboxes[:1])
-
-
-def _alike(testboxes: KnownTestboxes, stored: Testboxes, names: list[str]) -> list[str]:
-    """Return the active testboxes of a group; a single testbox is returned even if inactive.
-
-    Raises RequestError if the group mixes repeatable and other testboxes, or configurations.
-    """
-    if len(names) == 1:
-        return names
-    states = stored.states()
-    if len({testboxes.known(name).kconfig for name in names}) > 1:
-        raise RequestError(
-            f"the files of {', '.join(names)} name different kernel configurations (kconfig), so "
-            "they cannot share a bisection; name one testbox"
-        )
-    if len({testboxes.known(name).repeatable for name in names}) > 1:
-        raise RequestError(
-            f"some of {', '.join(names)} are repeatable and some are not, so they cannot "
-            "share a bisection; name one testbox"
-        )
-    return [name for name in names if states.get(name) == "active"] or names[:1]
-
-
-def _unit_job_of(
-    programs: Mapping[str, Program], unit_jobs: Sequence[UnitJob], metric: str, name: str | None
-) -> UnitJob:
-    """Return the one unit job that reports `metric`.
-
-    Raises RequestError if there is none or more than one.
-    """
-    if find_metric(programs, metric) is None:
-        known = sorted(m for job in unit_jobs for m in programs[job.program].metrics)
-        raise RequestError(
-            f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"
-        )
-    fitting = [
-        job
-        for job in unit_jobs
-        if name in (None, job.name) and (metric.startswith(("perf-stat.", f"{job.program}.")))
-    ]
-    if not fitting:
-        raise RequestError(
-            f"none of the unit jobs reports {metric!r}; the unit jobs are "
-            f"{', '.join(job.name for job in unit_jobs)}"
-        )
-    if len(fitting) > 1:
-        raise RequestError(
-            f"{len(fitting)} unit jobs report {metric!r}: "
-            f"{', '.join(job.name for job in fitting)}; choose one with --unit-job"
-        )
-    return fitting[0]
 
 
 def open_bisection(git: Git, catalogue: Catalogue, tx: Transaction, new: ResolvedBisection) -> int:
@@ -247,7 +93,9 @@ def _points(
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             git.keep(commit)
-            trust = trust_in(variants, new.tree, git.facts(commit), vouched=new.vouched)
+            trust: Trust = "untrusted"
+            if commit not in new.foreign:
+                trust = trust_in(variants, new.tree, git.facts(commit), vouched=new.vouched)
             points.append(
                 (
                     variant_of(

@@ -72,15 +72,18 @@ class Access(Protocol):
         """Delete entries of this act with this token (None: without one) but the latest `most`."""
 
     def used(self, who: str) -> QuotaUsage:
-        """Return a person's open requests, and the testbox time of the last 24 hours."""
+        """Return a person's open requests, and the testbox time of the last 24 hours.
 
-    def askers(self, comparison: int) -> dict[str, float]:
-        """Return who asked for a comparison over the web, and the testbox time that it cost each: 0
-        for who asked for what another had queued.
+        A bisection that took more than its estimate counts with what its boots took.
         """
 
-    def note_extension(self, person: Person, comparison: int, testbox_seconds: float) -> None:
-        """Record that the person asked for more of a comparison, now; its seconds add up."""
+    def askers(self, id: str) -> dict[str, float]:
+        """Return who asked for a table (c5) or bisection (b2) over the web, and the testbox time
+        that it cost each: 0 for who asked for what another had queued.
+        """
 
-    def note_request(self, person: Person, comparison: int, testbox_seconds: float) -> None:
-        """Record who asked for a comparison. A repeated request costs nothing more."""
+    def note_extension(self, person: Person, id: str, testbox_seconds: float) -> None:
+        """Record that the person asked for more of a table, now; its seconds add up."""
+
+    def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
+        """Record who asked for a table or bisection. A repeated request costs nothing more."""

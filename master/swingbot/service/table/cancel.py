@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from swingbot.core.access.roles import Person, Role, may
+from swingbot.core.access.roles import Person
 from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.service.asked.asker import check_canceller, check_tree
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.table.asker import NotYours, check_tree
 from swingbot.service.table.find_existing import table_with
 
 
@@ -24,12 +24,7 @@ def cancel_table(
         table = table_with(tx.comparisons, id)
         if person is not None:
             check_tree(person, tx.trees.get(table.tree).name)
-        if person is not None and not may(person.role, Role.MODERATOR):
-            askers = tx.access.askers(table.id)
-            if not askers.get(person.who):
-                raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may")
-            if len(askers) > 1:
-                raise NotYours(f"others wait for {id} too: only a moderator may cancel it")
+            check_canceller(tx.access, id, person)
         by = "by hand" if person is None else f"by {person.who}"
         tx.comparisons.set_status(table.id, "cancelled", f"cancelled {by}")
         return table.status

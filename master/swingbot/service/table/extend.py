@@ -12,6 +12,8 @@ from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
+from swingbot.service.asked.commits import admit
+from swingbot.service.asked.dry_run import rehearse
 from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
 from swingbot.service.ports import Catalogue, Git, Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
@@ -19,10 +21,8 @@ from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
-from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.kernels import NamedKernel, kernels_named
-from swingbot.service.table.plan import admit
 from swingbot_jobs.contract.kconfig import Kconfigs
 
 

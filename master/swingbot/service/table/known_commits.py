@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.access.roles import Person
+from swingbot.service.asked.commits import ends_of_branch
 from swingbot.service.ports import Git
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.table.policy import ends_of_branch
 from swingbot.service.watch.trees import known_tree
 
 

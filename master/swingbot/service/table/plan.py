@@ -18,13 +18,14 @@ from swingbot.core.plan.settings import with_settings
 from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
+from swingbot.service.asked.commits import admit, unbundle
+from swingbot.service.asked.dry_run import rehearse
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
 from swingbot.service.ports import (
     Catalogue,
     Git,
-    GitError,
     Lab,
     LabSettings,
     QuarantinedGit,
@@ -37,11 +38,10 @@ from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.columns import with_monitors
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
-from swingbot.service.table.dry_run import rehearse
 from swingbot.service.table.find_existing import asked_before
 from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
-from swingbot.service.table.policy import off_branch, restricted, unbundle
+from swingbot.service.table.policy import off_branch, restricted
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
 from swingbot.service.watch.trees import check_min_effect, tree_of
@@ -153,7 +153,7 @@ def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
     Raises RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git:
-        unbundle(git, request)
+        unbundle(git, request.asked_by, request.sent)
         request = restricted(lab.transaction, git, request)
         rows = _rows_of(lab.transaction, git, request)
         yield PreparedTable(
@@ -210,14 +210,6 @@ def _plan(
             tx.testboxes, request.kernels, request.axes, [name for name, _ in new.parts]
         ),
     )
-
-
-def admit(git: QuarantinedGit) -> None:
-    """Let the commits of a request join the mirror. Raises RequestError."""
-    try:
-        git.admit()
-    except (GitError, OSError) as error:
-        raise RequestError(f"the commits cannot be kept: {error}") from None
 
 
 @contextmanager

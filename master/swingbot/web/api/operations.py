@@ -13,7 +13,7 @@ from typing import Any, Final
 from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
-from swingbot.core.table.request_document import AskedCommits, AskedExtension
+from swingbot.core.table.request_document import AskedCommits, AskedExtension, SentBisection
 from swingbot.web.pages.form_body import request_schema
 from swingbot_jobs import codec
 
@@ -79,7 +79,12 @@ def _request(path: str, what: str) -> Operation:
 
 
 def _post(
-    path: str, about: str, answer: str, reads: type | None = None, role: Role = Role.SUBMITTER
+    path: str,
+    about: str,
+    answer: str,
+    reads: type | None = None,
+    role: Role = Role.SUBMITTER,
+    statuses: Sequence[int] = (200,),
 ) -> Operation:
     """`reads` is the type of the body."""
     return Operation(
@@ -89,6 +94,7 @@ def _post(
         answers=[answer],
         role=role,
         body=None if reads is None else partial(codec.json_schema, reads),
+        statuses=statuses,
     )
 
 
@@ -194,6 +200,14 @@ OPERATIONS: Final[Sequence[Operation]] = (
     ),
     _request("/compare", "a comparison"),
     _request("/experiment", "an experiment"),
+    _post(
+        "/bisect",
+        "Request a bisection; with dry_run: its plan and cost only.",
+        "AnswerToABisection",
+        SentBisection,
+        statuses=(200, 201),
+    ),
+    _post("/bisection/{id}/cancel", "Cancel a bisection that you asked for.", "Cancelled"),
     *(
         one
         for kind in ids.TABLES

@@ -1,4 +1,4 @@
-"""Cancel a table: who asked for it, or a moderator, with a token."""
+"""Cancel a table or bisection: who asked for it, or a moderator, with a token."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
+from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import RequestError
-from swingbot.service.table.asker import NotYours
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
 
@@ -21,7 +21,10 @@ Cancel = Callable[[str, Person], str]
 
 
 def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
-    """`cancel` cancels a table and returns its status before. Raises RequestError, NotYours."""
+    """`cancel` cancels what has this id, and returns its status before.
+
+    Raises RequestError, NotYours.
+    """
 
     async def answer(request: Request) -> Response:
         person = await forms.token_holder(request, Role.SUBMITTER)
@@ -36,4 +39,5 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
             return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
         return JSONResponse(document)
 
-    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in ids.TABLES]
+    kinds = (*ids.TABLES, "bisection")
+    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in kinds]

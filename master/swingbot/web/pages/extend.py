@@ -13,8 +13,8 @@ from starlette.routing import Route
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.core.table.request_document import AskedExtension
+from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import GitError, RequestError
-from swingbot.service.table.asker import NotYours
 from swingbot.service.table.extend import Extension, ExtensionRequest
 from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms

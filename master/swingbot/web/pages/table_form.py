@@ -29,8 +29,8 @@ from swingbot.core.report.table.columns import COLUMNS
 from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
 from swingbot.core.table.request_document import SentRow
+from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import GitError, RequestError
-from swingbot.service.table.asker import NotYours
 from swingbot.service.table.kernels import (
     NO_PATCHES,
     KernelRequest,

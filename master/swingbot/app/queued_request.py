@@ -1,4 +1,4 @@
-"""A table that a command asked for, wherever its service is."""
+"""What a command queued, wherever its service is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ GoOn = Callable[[dict[str, Any], list[str]], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTable:
+class QueuedRequest:
     id: str
-    plan: dict[str, Any]  # "plan of a table" or "plan of an extension" in docs/json.md
+    plan: dict[str, Any]  # one of the plans in docs/json.md

@@ -1,0 +1,105 @@
+"""Which commits a person over the web may request.
+
+Commits must be on the tree's own branch as fetched into the mirror, or be sent by the person:
+nothing is fetched, because a server may offer anybody's commits under the name of a trusted tree.
+Patches, and commits that the branch lacks, are never trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from swingbot.core.access.roles import Person
+from swingbot.core.model.records import Tree
+from swingbot.core.patchset.bundle import SentCommits
+from swingbot.service.ports import Git, GitError, QuarantinedGit, RequestError
+
+# A name, with at most one step back from it: git's other ways to name a commit search the whole
+# history.
+_REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
+
+
+class NotOnBranch(RequestError):
+    """A commit is in the mirror, but not in the tree's branch."""
+
+    def __init__(self, message: str, commit: str) -> None:
+        super().__init__(message)
+        self.commit = commit
+
+
+def unbundle(git: QuarantinedGit, person: Person | None, sent: SentCommits) -> None:
+    """Read the commits that a person over the web sent with a request. Raises RequestError."""
+    if person is None or sent.bundle is None:
+        return
+    try:
+        git.unbundle(sent.bundle, person.ref_name)
+    except GitError as error:
+        raise RequestError(str(error), key="range") from None
+
+
+def admit(git: QuarantinedGit) -> None:
+    """Let the commits of a request join the mirror. Raises RequestError."""
+    try:
+        git.admit()
+    except (GitError, OSError) as error:
+        raise RequestError(f"the commits cannot be kept: {error}") from None
+
+
+def asked_commits(
+    git: Git, tree: Tree, refs: Iterable[str], person: Person, sent: SentCommits
+) -> tuple[dict[str, str], bool]:
+    """Return the commits that `refs` name, of the tree's branch or sent by the person; and whether
+    the branch lacks any of them. Raises RequestError.
+    """
+    commits: dict[str, str] = {}
+    foreign = False
+    for ref in dict.fromkeys(refs):
+        try:
+            commits[ref] = branch_commit(git, tree, sent.names.get(ref, ref))
+        except NotOnBranch as error:
+            if not git.is_sent_by(person.ref_name, error.commit):
+                raise
+            commits[ref], foreign = error.commit, True
+    return commits, foreign
+
+
+def off_branch(git: Git, tree: Tree, commits: Collection[str]) -> set[str]:
+    """Return those of `commits` that the tree's branch lacks. Raises RequestError."""
+    try:
+        return git.outside(commits, ends_of_branch(tree))
+    except GitError as error:
+        raise RequestError(str(error)) from None
+
+
+def ends_of_branch(tree: Tree) -> list[str]:
+    """Return the commits whose ancestors are the branch of a tree, as last fetched."""
+    return [end for end in (tree.tip_commit, tree.base_commit) if end is not None]
+
+
+def branch_commit(git: Git, tree: Tree, ref: str) -> str:
+    """Return the commit that `ref` names in the tree's own branch, as fetched into the mirror.
+
+    The mirror also holds other trees and other people's patches. Raises RequestError, NotOnBranch.
+    """
+    if _REF.fullmatch(ref) is None or ".." in ref:
+        raise RequestError(
+            f"{ref[:80]!r} is not a valid commit name: give a hash or a prefix of one, a tag,"
+            " `base` or `tip`"
+        )
+    try:
+        commit = git.resolve(tree.name, "tip" if ref == tree.branch else ref)
+    except GitError as error:
+        raise RequestError(
+            f"{error}; over the web only fetched commits can be compared: give a hash or a "
+            "prefix of one,"
+            f" a tag, `base`, or `tip` of branch {tree.branch}"
+        ) from None
+    if not any(git.is_ancestor(commit, end) for end in ends_of_branch(tree)):
+        raise NotOnBranch(
+            f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as last fetched,"
+            " so it cannot be compared over the web",
+            commit,
+        )
+    return commit

@@ -1,0 +1,120 @@
+"""Request a bisection with a token: who may submit, within their quota."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.bundle import BadBundle
+from swingbot.core.table.request_document import SentBisection
+from swingbot.service.asked.asker import NotYours
+from swingbot.service.bisect.ask import StartedBisection
+from swingbot.service.bisect.plan import BisectionPlan, plan_lines
+from swingbot.service.bisect.request import BisectionRequest
+from swingbot.service.ports import GitError, RequestError
+from swingbot.web.access.forms import Forms
+from swingbot.web.http import json_body
+from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.table_form import OverQuota
+
+PATH: Final = "/bisect"
+
+
+class BisectionSubmitter(Protocol):
+    """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
+
+    Raises RequestError for what cannot be bisected, NotYours.
+    """
+
+    def planning(self, person: Person) -> AbstractContextManager[None]:
+        """Count the time of the block for the person. Raises OverQuota."""
+        ...
+
+    def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
+    def plan_bisection(self, request: BisectionRequest) -> tuple[BisectionPlan, str | None]:
+        """Return the plan, and the reason if the quota would reject it."""
+        ...
+
+    def start_bisection(self, request: BisectionRequest) -> tuple[StartedBisection, BisectionPlan]:
+        """Queue the request. Raises OverQuota."""
+        ...
+
+
+def routes(
+    forms: Forms, submitter: BisectionSubmitter, bundle_bytes: int, threads: FairThreads
+) -> list[Route]:
+    """`bundle_bytes` is the size limit of the commits of a request."""
+
+    async def answer(request: Request) -> Response:
+        person = await forms.token_holder(request, Role.SUBMITTER)
+        body = await request.body()
+        await forms.still(request)
+        sent = await in_turn(request, json_body.read, SentBisection, body)
+        if (size := 3 * len(sent.bundle) // 4) > bundle_bytes:
+            raise HTTPException(
+                413,
+                f"Commits have {size >> 10} KiB; the limit is {bundle_bytes >> 10} KiB"
+                " (web.patch_kib).",
+            )
+        # one after the other: two must not both use the remaining quota
+        client, who = client_of(request), person.who
+        return await threads.run(client, _answer, submitter, person, sent, person=who)
+
+    return [Route(PATH, answer, methods=["POST"])]
+
+
+def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) -> Response:
+    document: dict[str, Any] = {"id": None}
+    status, headers = HTTPStatus.OK, {}
+    try:
+        with submitter.planning(person):
+            request = _requested(submitter, person, sent)
+            if sent.dry_run:
+                planned, document["refused"] = submitter.plan_bisection(request)
+            else:
+                started, planned = submitter.start_bisection(request)
+                document |= {"id": started.id, "new": started.new}
+                headers = {"location": f"/bisection/{started.id}"}
+                status = HTTPStatus.CREATED if started.new else HTTPStatus.OK
+    except (RequestError, GitError) as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+    except NotYours as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
+    except OverQuota as error:
+        return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS)
+    plan = {"plan": planned.to_json(), "lines": plan_lines(planned)}
+    return JSONResponse(document | plan, status, headers)
+
+
+def _requested(
+    submitter: BisectionSubmitter, person: Person, sent: SentBisection
+) -> BisectionRequest:
+    """Raises RequestError."""
+    good, dots, bad = sent.range.partition("..")
+    if not dots or not good or not bad:
+        raise RequestError(f"{sent.range[:80]}: write the range as GOOD..BAD")
+    try:
+        commits = sent.sent_commits()
+    except BadBundle as error:
+        raise RequestError(f"the bundle is refused: {error}") from None
+    return BisectionRequest(
+        tree=sent.tree,
+        good=good,
+        bad=bad,
+        metric=sent.metric,
+        unit_job=sent.unit_job,
+        testbox=sent.testbox,
+        job_files=submitter.job_files(sent.job),
+        overrides=sent.set,
+        asked_by=person,
+        sent=commits,
+    )

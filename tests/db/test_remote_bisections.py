@@ -1,0 +1,256 @@
+"""A bisection asked for from another machine is that of the service's host: the same plan, the same
+words, the same bisection, charged to the person."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.core.access.roles import Role
+from swingbot.service import limits
+from tests.asking import Serve, Site
+from tests.db.test_remote_commits import bundle_of, checkout, commit, git, mirror_of, state, trusts
+from tests.db.test_remote_tables import elsewhere, here, run
+from tests.fakes.brain import make_brain
+
+assert checkout  # a fixture
+METRIC: Final = "--metric hackbench.throughput"
+ELAPSED: Final = re.compile(r'^  "seconds": [0-9.]+', re.MULTILINE)
+ASKED: Final = (
+    f"bisect start base..tip {METRIC}",
+    f"bisect start tip..base {METRIC}",
+    f"bisect start --good base --bad tip {METRIC}",
+    f"bisect start base..tip {METRIC} --set runs=3",
+    "bisect start base..tip --metric page-fault.per_process_ops --job vm-page-fault",
+    "bisect start base..tip --metric perf-stat.instructions --job vm-page-fault",
+)
+REFUSED: Final = (
+    f"bisect start base {METRIC}",
+    f"bisect start base.. {METRIC}",
+    f"bisect start base..base {METRIC}",
+    f"bisect start base..tip {METRIC} --good base",
+    f"bisect start base..tip {METRIC} --tree other",
+    f"bisect start base..tip {METRIC} --testbox nosuch",
+    f"bisect start base..tip {METRIC} --unit-job nosuch",
+    f"bisect start base..tip {METRIC} --set runs=many",
+    "bisect start base..tip --metric no.such_metric",
+    "bisect start base..tip --metric page-fault.per_process_ops",
+    "bisect start base..tip",
+)
+
+
+@pytest.fixture
+def site(serve: Serve) -> Site:
+    return serve()
+
+
+def scalar(site: Site, query: str) -> float:
+    with site.web.engine.connect() as conn:
+        return float(conn.execute(sa.text(query)).scalar_one())
+
+
+def test_a_bisection_asked_for_from_elsewhere_is_that_of_the_host(
+    serve: Serve, tmp_path: Path
+) -> None:
+    site = serve(SWINGBOT_WEB_OPEN_REQUESTS="100", SWINGBOT_WEB_TESTBOX_MINUTES="100000")
+    away = elsewhere(site, tmp_path)
+    for words in ASKED:
+        for more in (" --dry-run", " --dry-run --json", "", " --json"):
+            on_host, from_elsewhere = (run(words + more, env) for env in (here(site), away))
+            assert on_host.exit_code == 0, (words, on_host.output)
+            assert from_elsewhere.exit_code == 0, (words, from_elsewhere.output)
+            assert ELAPSED.sub("", from_elsewhere.stdout) == ELAPSED.sub("", on_host.stdout)
+            assert from_elsewhere.stderr == on_host.stderr, words + more
+    assert scalar(site, "SELECT count(*) FROM bisection") == 4, "the same question is the same"
+
+
+def test_what_is_refused_is_refused_in_the_same_words(site: Site, tmp_path: Path) -> None:
+    away = elsewhere(site, tmp_path)
+    before = state(site)
+    for words in REFUSED:
+        on_host, from_elsewhere = (run(words, env) for env in (here(site), away))
+        assert on_host.exit_code == from_elsewhere.exit_code == 2, (words, on_host.output)
+        assert from_elsewhere.output[:60] == on_host.output[:60], words
+        assert "Traceback" not in from_elsewhere.output
+    unknown = {
+        f"bisect start base..nosuch {METRIC}": "has no commit, tag or branch 'nosuch'",
+        f"bisect start base..tip {METRIC} --job nosuch": "'nosuch.yaml' does not exist; use one of",
+        f"bisect start base..tip {METRIC} --job ../jobs/x": "runs the jobs that it ships",
+    }
+    for words, sentence in unknown.items():
+        refused = run(words, away)
+        assert refused.exit_code == 2 and sentence in refused.output, refused.output
+    assert state(site) == before and not scalar(site, "SELECT count(*) FROM bisection")
+
+
+def test_commits_of_the_checkout_travel_and_are_bisected_untrusted(
+    site: Site, checkout: Path, tmp_path: Path
+) -> None:
+    made = [commit(checkout, f"mm/new{number}.c", "int x;\n") for number in range(3)]
+    ada, before = elsewhere(site, tmp_path), state(site)
+    words = f"bisect start origin/main..HEAD {METRIC}"
+    planned = run(f"{words} --dry-run", ada)
+    assert planned.exit_code == 0, planned.output
+    assert "sends 3 commits of" in planned.output and "3 commits of tree fake" in planned.output
+    assert state(site) == before, "a plan leaves nothing"
+    started = run(f"{words} --yes", ada)
+    assert started.exit_code == 0 and started.stdout.startswith("b1 is running"), started.output
+    trusted = trusts(site)
+    assert [trusted[one] for one in made] == ["untrusted"] * 3
+    assert trusted[site.commits[-1]] == "trusted"
+    assert mirror_of(site).sent() == set(made)
+    again = run(f"{words} --yes", ada)
+    assert again.stdout == started.stdout and "sends" not in again.output
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    git(checkout, "checkout", "-q", "--detach", site.commits[-1])
+    refused = run(f"bisect start base..{made[-1][:12]} {METRIC}", bob)
+    assert refused.exit_code == 0, "the checkout still has it and sends it"
+    document = {"tree": "fake", "range": f"base..{made[-1]}", "metric": "hackbench.throughput"}
+    token = site.web.token("Eve", Role.SUBMITTER)
+    eve = site.web.client.post("/bisect", json=document, headers=token)
+    assert eve.status_code == 400 and "is not in branch main" in eve.json()["error"]
+
+
+def test_uncommitted_changes_are_refused_or_sent(
+    site: Site, checkout: Path, tmp_path: Path
+) -> None:
+    commit(checkout, "mm/new.c", "int x;\n")
+    (checkout / "mm/new.c").write_text("int y;\n")
+    ada, words = elsewhere(site, tmp_path), f"bisect start origin/main..HEAD {METRIC} --dry-run"
+    assert "has uncommitted changes, such as mm/new.c" in run(words, ada).output
+    assert "sends 2 commits of" in run(f"{words} --dirty", ada).output
+    assert "--dirty sends the changes of a checkout" in run(f"{words} --dirty", here(site)).output
+
+
+def test_it_is_charged_once_and_what_it_took_beyond_its_estimate_too(
+    serve: Serve, tmp_path: Path
+) -> None:
+    site = serve(SWINGBOT_WEB_TESTBOX_MINUTES="1000", SWINGBOT_WEB_OPEN_REQUESTS="2")
+    ada = elsewhere(site, tmp_path)
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    words = f"bisect start base..tip {METRIC}"
+    cost = json.loads(run(f"{words} --dry-run --json", ada).stdout)["cost"]
+    assert cost["testbox_seconds"] == cost["boots"] * cost["boot_seconds"] > 0
+    for env in (ada, ada, bob):
+        assert run(words, env).stdout.startswith("b1 is running")
+    charged = "SELECT testbox_seconds FROM asked WHERE bisection = 1 AND who = '{}'"
+    assert scalar(site, charged.format("Ada submitter")) == cost["testbox_seconds"]
+    assert scalar(site, charged.format("Bob")) == 0
+    brain = make_brain(site.web.settings, site.web.engine, site.linux)
+    with brain.lab.transaction("look") as tx:
+        before = tx.access.used("Ada submitter")
+    assert (before.open_requests, before.daily_requests) == (1, 1)
+    brain.run()
+    taken = (
+        "SELECT sum(x.seconds) FROM observation o JOIN boot x ON x.id = o.boot"
+        " WHERE o.bisection = 1"
+    )
+    assert scalar(site, taken) > 0
+    with site.web.engine.begin() as conn:
+        conn.execute(sa.text("UPDATE boot SET seconds = 1000"))
+    with brain.lab.transaction("look") as tx:
+        after, other = tx.access.used("Ada submitter"), tx.access.used("Bob")
+    assert after.testbox_seconds == scalar(site, taken) > before.testbox_seconds
+    assert after.open_requests == 0 and other.testbox_seconds == 0
+
+
+def test_a_quota_that_is_used_up_refuses_before_anything_is_queued(
+    serve: Serve, tmp_path: Path
+) -> None:
+    site = serve(SWINGBOT_WEB_TESTBOX_MINUTES="1")
+    ada = elsewhere(site, tmp_path)
+    for more in ("--dry-run", "--yes"):
+        refused = run(f"bisect start base..tip {METRIC} {more}", ada)
+        assert refused.exit_code == 2 and "of your 1 in 24 hours are left" in refused.output
+    operator = elsewhere(site, tmp_path, Role.OPERATOR)
+    assert run(f"bisect start base..tip {METRIC} --yes", operator).exit_code == 0
+    assert scalar(site, "SELECT count(*) FROM bisection") == 1
+
+
+def test_a_token_without_the_role_or_of_another_tree_or_over_is_refused(
+    site: Site, tmp_path: Path
+) -> None:
+    words = f"bisect start base..tip --tree fake {METRIC}"
+    reader = elsewhere(site, tmp_path, Role.READER)
+    assert "needs the role submitter" in run(words, reader).output
+    ada = elsewhere(site, tmp_path)
+    for change, sentence in (
+        ("trees = ARRAY['mm']", "is only for"),
+        ("trees = NULL, made_at = now() - interval '2 d', expires_at = now()", "expired"),
+    ):
+        with site.web.engine.begin() as conn:
+            conn.execute(sa.text(f"UPDATE access_token SET {change} WHERE who = 'Ada submitter'"))
+        refused = run(words, ada)
+        assert refused.exit_code != 0 and sentence in refused.output, refused.output
+    anonymous = {name: text for name, text in ada.items() if name != "SWINGBOT_TOKEN"}
+    assert "needs a token" in run(words, anonymous).output
+    assert "--trusted works on the service's own host only" in run(f"{words} --trusted", ada).output
+    assert not scalar(site, "SELECT count(*) FROM bisection")
+
+
+def test_who_asked_cancels_and_asks_again(site: Site, tmp_path: Path) -> None:
+    ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    words = f"bisect start base..tip {METRIC}"
+    assert run(words, ada).exit_code == 0
+    refused = run("cancel b1", bob)
+    assert refused.exit_code == 2 and "b1 is not yours" in refused.output
+    assert (
+        run("cancel b1", ada).output == run("cancel b1", here(site)).output == "b1 is cancelled\n"
+    )
+    assert "cancelled by Ada submitter" in run("show b1", ada).output
+    assert run(words, here(site)).stdout.startswith("b2 is running"), "not the cancelled one"
+    assert run(words, bob).stdout.startswith("b2 is running")
+    assert "b2 is not yours" in run("cancel b2", bob).output
+    assert run("cancel b2", moderator).output == "b2 is cancelled\n"
+    assert run("cancel b9", ada).output == run("cancel b9", here(site)).output
+
+
+def test_commits_that_are_gone_when_it_is_queued_are_named(site: Site, checkout: Path) -> None:
+    first = commit(checkout, "mm/new.c", "int x;\n")
+    second = commit(checkout, "mm/new.c", "int y;\n")
+    document = {"tree": "fake", "range": "base..HEAD", "metric": "hackbench.throughput"}
+    document |= {"commits": {"HEAD": second}}  # type: ignore[dict-item]
+    headers, before = site.web.token("Ada", Role.SUBMITTER), state(site)
+    gone = site.web.client.post("/bisect", json=document, headers=headers)
+    assert gone.status_code == 400 and second[:12] in gone.json()["error"], gone.text
+    thin = base64.b64encode(bundle_of(checkout, f"{first}..main")).decode()
+    lacks = site.web.client.post("/bisect", json=document | {"bundle": thin}, headers=headers)
+    assert lacks.status_code == 400 and "builds on commit" in lacks.json()["error"], lacks.text
+    assert state(site) == before, "nothing is half-done"
+
+
+def test_a_range_over_the_web_has_a_limit(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swingbot.service.bisect.ask.WEB_BISECTED_COMMITS", 1)
+    words = f"bisect start base..tip {METRIC} --dry-run"
+    refused = run(words, elsewhere(site, tmp_path))
+    assert refused.exit_code == 2 and "at most 1 are accepted over the web" in refused.output
+    assert run(words, here(site)).exit_code == 0
+    assert limits.WEB_BISECTED_COMMITS > 600, "a release of the kernel has as many merges"
+
+
+def test_malformed_requests_get_one_sentence(idle: Site, ada: dict[str, str]) -> None:
+    bodies: list[object] = [
+        {},
+        {"tree": "fake", "range": "base..tip"},
+        {"tree": "fake", "range": "base..tip", "metric": "x" * 201},
+        {"tree": "fake", "range": "base..tip", "metric": "a.b", "more": 1},
+        {"tree": "fake", "range": "x" * 50_000, "metric": "a.b"},
+        {"tree": "fake", "range": "..", "metric": "hackbench.throughput"},
+        {"tree": "fake", "range": "--all..tip", "metric": "hackbench.throughput"},
+        {"tree": "fake", "range": "base..tip", "metric": "a.b", "bundle": "%"},
+        {"tree": "fake", "range": "base..tip", "metric": "hackbench.throughput", "bundle": "UEs="},
+        [],
+    ]
+    for body in bodies:
+        refused = idle.web.client.post("/bisect", json=body, headers=ada)
+        assert refused.status_code == 400 and 0 < len(refused.json()["error"]) < 400, refused.text
+        assert not re.search("Traceback|Error:", refused.text)
