@@ -12,10 +12,16 @@ from typing import Final
 # requests that are open.
 TURNS: Final = """
 asker AS (
-  SELECT w.order_id, min(coalesce(a.who, '')) AS who
-  FROM comparison c JOIN want w ON w.comparison = c.id LEFT JOIN asked a ON a.comparison = c.id
-  WHERE c.kind IN ('asked', 'experiment') AND c.status IN ('waiting', 'running')
-  GROUP BY w.order_id),
+  SELECT order_id, min(coalesce(who, '')) AS who
+  FROM (
+    SELECT w.order_id, a.who
+    FROM comparison c JOIN want w ON w.comparison = c.id LEFT JOIN asked a ON a.comparison = c.id
+    WHERE c.kind IN ('asked', 'experiment') AND c.status IN ('waiting', 'running')
+    UNION ALL
+    SELECT w.order_id, a.who
+    FROM bisection b JOIN want w ON w.bisection = b.id LEFT JOIN asked a ON a.bisection = b.id
+    WHERE b.origin = 'asked' AND b.status = 'running') wanted
+  GROUP BY order_id),
 served AS (
   SELECT o.testbox, asker.who,
     greatest(0, extract(epoch FROM clock_timestamp() - max(t.created_at)))::float AS ago

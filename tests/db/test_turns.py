@@ -10,13 +10,14 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.core.access.roles import Role
+from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.table.request import TableRequest
 from swingbot.service.tick import tick
 from swingbot_db.read.estimate import LabQueue
 from tests.db.racks import environment, rows
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
-from tests.fakes.loop import JOB
+from tests.fakes.loop import JOB, METRIC
 from tests.fakes.people import a_person
 from tests.table_requests import comparing, request_table
 
@@ -58,6 +59,18 @@ class People:
         for number in numbers:
             person = a_person(self.brain.engine, who, Role.SUBMITTER)
             self.submitter.ask(person, wanted(number, boots=boots))
+
+    def bisect(self, who: str) -> None:
+        request = BisectionRequest(
+            tree="fake",
+            good="base~3",
+            bad="base",
+            metric=METRIC,
+            job_files=[JOB],
+            testbox="rack7",
+            asked_by=a_person(self.brain.engine, who, Role.SUBMITTER),
+        )
+        self.submitter.start_bisection(request)
 
     def served(self) -> list[str]:
         """Whose boots were handed out on rack7, in this order."""
@@ -105,3 +118,12 @@ def test_an_estimate_knows_the_turns(brain: Brain) -> None:
     assert [order.asker for order in running] == ["greedy"]
     boots = [order for order in pending if order.testbox is not None]
     assert all((order.served is None) == (order.asker == "modest") for order in boots)
+
+
+def test_bisections_take_turns_by_person(brain: Brain) -> None:
+    people = People(brain)
+    people.bisect("ada")
+    tick(brain.lab)
+    with brain.engine.connect() as conn:
+        pending = LabQueue.load(conn).forecast.pending.values()
+    assert {order.asker for order in pending if order.testbox is not None} == {"ada"}

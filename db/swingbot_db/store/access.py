@@ -165,6 +165,16 @@ class Access(Rows):
     def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
         self._note_asked(person, id, testbox_seconds, "DO NOTHING")
 
+    def pass_on(self, parent: str, child: str, testbox_seconds: float) -> None:
+        self.execute(
+            "INSERT INTO asked (bisection, who, token, testbox_seconds) SELECT :child, who, token,"
+            " CASE WHEN testbox_seconds > 0 THEN CAST(:seconds AS double precision) ELSE 0 END"
+            " FROM asked WHERE bisection = :parent ON CONFLICT DO NOTHING",
+            parent=ids.read(parent, "bisection")[1],
+            child=ids.read(child, "bisection")[1],
+            seconds=testbox_seconds,
+        )
+
     def note_extension(self, person: Person, id: str, testbox_seconds: float) -> None:
         column, _ = _asked_for(id)
         more = "testbox_seconds = q.testbox_seconds + EXCLUDED.testbox_seconds"

@@ -215,3 +215,15 @@ def test_a_bisection_costs_its_estimate_or_what_it_took_once_that_is_more(store:
     with store.transaction() as tx:
         tx.bisections.conclude(number, "cancelled", {}, None)
         assert tx.access.used("Ada").open_requests == 0
+
+
+def test_what_a_bisection_causes_is_charged_to_who_queued_it(store: Store) -> None:
+    with store.transaction() as tx:
+        person, lab = make(tx), a_lab(tx)
+        parent, child = (f"b{a_bisection(tx, lab, request_key=key)}" for key in ("p", "c"))
+        tx.access.note_request(person, parent, 30.0)
+        tx.access.note_request(replace(person, who="Bob"), parent, 0.0)
+        for _ in range(2):
+            tx.access.pass_on(parent, child, 12.0)
+        assert tx.access.askers(child) == {"Ada": 12.0, "Bob": 0.0}
+        assert tx.access.used("Ada").testbox_seconds == 42.0

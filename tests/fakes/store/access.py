@@ -136,3 +136,10 @@ class Access(Noun):
     def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
         row = AskedRow(testbox_seconds=testbox_seconds, at=self.db.now())
         self.db.asked.setdefault((id, person.who), row)
+
+    def pass_on(self, parent: str, child: str, testbox_seconds: float) -> None:
+        for (id, who), row in list(self.db.asked.items()):
+            if id == parent:
+                seconds = testbox_seconds if row.testbox_seconds else 0.0
+                more = AskedRow(testbox_seconds=seconds, at=self.db.now())
+                self.db.asked.setdefault((child, who), more)

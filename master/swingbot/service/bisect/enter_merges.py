@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.plan.remaining_boots import foreseen_boots
+from swingbot.service.asked.commits import off_branch
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
 from swingbot.service.incident.keep import note_culprit
+from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
 
@@ -30,13 +35,16 @@ def enter_merges(
     for culprit in culprits:
         try:
             sides = _branches(git, culprit.commit)
+            tree = tx.trees.get(bisection.tree)
             for number, (good, bad) in enumerate(sides):
+                commits = [good, *git.first_parents(good, bad)]
+                untrusted = culprit.trust == "untrusted"
                 child = open_bisection(
                     git,
                     catalogue,
                     tx,
                     ResolvedBisection(
-                        tree=tx.trees.get(bisection.tree),
+                        tree=tree,
                         origin=bisection.origin,
                         good=good,
                         bad=bad,
@@ -44,14 +52,29 @@ def enter_merges(
                         job=tx.specs.get(bisection.spec)[0],
                         metric=bisection.metric,
                         key=f"merge:{bisection.id}:{culprit.commit}:{number}",
+                        foreign=off_branch(git, tree, commits) if untrusted else (),
                     ),
                 )
                 tx.bisections.set_parent(child, bisection.id, culprit.commit)
+                _pass_on(catalogue, tx, bisection, child)
         except (GitError, RequestError):
             continue  # the branch has become unreadable: the merge stays the culprit
         if sides:
             entered.append(culprit)
     return entered
+
+
+def _pass_on(catalogue: Catalogue, tx: Transaction, parent: Bisection, child: int) -> None:
+    """Charge who asked for `parent` over the web with the estimate of `child`."""
+    testbox = catalogue.testboxes.known(parent.testbox)
+    boots = foreseen_boots(
+        [point.weight for point in tx.bisections.points(child)],
+        Policy(),
+        repeatable=testbox.repeatable,
+    )
+    each = usual_boot_seconds(tx.boots, tx.specs, testbox, parent.spec)
+    above, below = (ids.show("bisection", number) for number in (parent.id, child))
+    tx.access.pass_on(above, below, boots * each)
 
 
 def _branches(git: Git, commit: str) -> list[tuple[str, str]]:

@@ -87,3 +87,8 @@ class Access(Protocol):
 
     def note_request(self, person: Person, id: str, testbox_seconds: float) -> None:
         """Record who asked for a table or bisection. A repeated request costs nothing more."""
+
+    def pass_on(self, parent: str, child: str, testbox_seconds: float) -> None:
+        """Record that who asked for bisection `parent` caused `child`, and charge those who queued
+        it.
+        """
