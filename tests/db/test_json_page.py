@@ -228,6 +228,9 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     search |= {"job": ["vm-page-fault.yaml"], "set": {"runs": "3"}}
     post("answer to a bisection", "/bisect", **search, dry_run=True)
     id = post("answer to a bisection", "/bisect", status=201, **search)["id"]
+    post("steered bisection", f"/bisection/{id}/skip", commits=[commits[2][:12]], why="hangs")
+    post("steered bisection", f"/bisection/{id}/hint", commits=["tip"], factor=2)
+    lab.get("explanation", "/bisection/b1/explanation.json")
     post("cancelled", f"/bisection/{id}/cancel")
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]

@@ -254,3 +254,63 @@ def test_malformed_requests_get_one_sentence(idle: Site, ada: dict[str, str]) ->
         refused = idle.web.client.post("/bisect", json=body, headers=ada)
         assert refused.status_code == 400 and 0 < len(refused.json()["error"]) < 400, refused.text
         assert not re.search("Traceback|Error:", refused.text)
+
+
+STEERED: Final = (
+    "bisect skip b1 {middle} --why hangs",
+    "bisect skip b1 base..{middle}",
+    "bisect skip b1 {middle} --undo",
+    "bisect hint b1 tip",
+    "bisect hint b1 {middle} --factor 0.5 --why unlikely",
+    "bisect hint b1 {middle} --factor 5000",
+    "bisect hint b1 base",
+    "bisect skip b1 tip",
+    "bisect skip b1 tip..base",
+    "bisect skip b9 tip",
+    "bisect skip c1 tip",
+    "bisect hint b1 {base} --why {long}",
+)
+
+
+def test_who_asked_steers_with_the_same_words_and_others_do_not(
+    serve: Serve, tmp_path: Path
+) -> None:
+    site = serve(SWINGBOT_WEB_WRITE_RATE="0")
+    ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    assert run(f"bisect start base..tip {METRIC}", ada).exit_code == 0
+    base, middle, _ = site.commits
+    for words in STEERED:
+        typed = words.format(middle=middle[:9], base=base, long="x" * 501)
+        both = []
+        for env in (here(site), ada):
+            if "--undo" in words:
+                assert run(f"bisect skip b1 {middle}", ada).exit_code == 0
+            both.append(run(typed, env))
+        on_host, away = both
+        assert away.exit_code == on_host.exit_code, (words, away.output)
+        if len(typed) < 500:
+            assert away.output == on_host.output, words
+    for words in (f"bisect skip b1 {middle}", "bisect hint b1 tip"):
+        refused = run(words, bob)
+        assert refused.exit_code == 2 and "b1 is not yours" in refused.output
+        assert run(words, moderator).exit_code == 0
+    reader = run("bisect hint b1 tip", elsewhere(site, tmp_path, Role.READER))
+    assert "needs the role submitter" in reader.output
+    log = run("bisect log b1", ada).stdout
+    assert "Ada submitter: hint" in log and "(unlikely)" in log
+    assert log == run("bisect log b1", here(site)).stdout
+
+
+def test_a_submitter_steers_a_bounded_number_of_times(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "WEB_STEERS", 3)
+    site = serve(SWINGBOT_WEB_WRITE_RATE="0")
+    ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
+    assert run(f"bisect start base..tip {METRIC}", ada).exit_code == 0
+    said = [run("bisect hint b1 tip", ada) for _ in range(4)]
+    assert [one.exit_code for one in said] == [0, 0, 0, 2]
+    assert "only a moderator may steer it further" in said[3].output
+    assert scalar(site, "SELECT count(*) FROM bisection_steer") == 3
+    assert run("bisect hint b1 tip", moderator).exit_code == 0

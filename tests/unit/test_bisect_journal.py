@@ -234,7 +234,7 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
             lambda lines: [line.replace('"points":{', '"points":{"x":7,') for line in lines],
             "the facts of the step are not valid",
         ),
-        (lambda lines: [line for line in lines if '"step"' not in line], "no steps"),
+        (lambda lines: [line for line in lines if '"step"' not in line], "no recorded steps"),
         (lambda lines: ["[" * 100_000], "not JSON"),
     ],
 )

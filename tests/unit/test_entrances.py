@@ -68,6 +68,8 @@ ROUTES: Final = {
     "POST /compare": "patches",
     "POST /bisect": "bundles",
     "POST /bisection/{id}/cancel": "JSON",
+    "POST /bisection/{id}/skip": "JSON",
+    "POST /bisection/{id}/hint": "JSON",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
     "POST /comparison/{id}/extend": "JSON",

@@ -38,6 +38,7 @@ OTHERS: Final = {
     *("GET /mailbox", "GET /mailbox/{key}", "GET /feed/{kind}/{file}"),
     *("GET /plot/{id}/values.svg", "GET /plot/{id}/history.svg", "GET /plot/{id}.svg"),
     *("GET /{kind}/{id}/show.txt", "GET /{kind}/{id}/{form}.txt", "GET /{kind}/{id}/table.csv"),
+    *("GET /bisection/{id}/log.txt", "GET /bisection/{id}/log.jsonl"),
     *(f"GET /{kind}/{{id}}/reproduce.tar.gz" for kind in ("report", *ids.TABLES)),
     "GET /raw/{id}",
     *("GET /artifacts/{sha256}", "PUT /artifacts/{sha256}", "GET /attempts/{id}"),
@@ -129,7 +130,7 @@ def test_references_lead_to_schemas_which_are_valid(document: dict[str, Any]) ->
         for item in path.values()
         if "requestBody" in item
     ]
-    assert len(bodies) == 7
+    assert len(bodies) == 9
     for schema in (*schemas.values(), *bodies):
         Draft202012Validator.check_schema(schema)
 

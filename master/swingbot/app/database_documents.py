@@ -86,6 +86,18 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return sheets.printed(conn, id_, form, self._kernels)
 
+    def bisection_log(self, id_: str, *, people: bool) -> str:
+        from swingbot.core.bisect.tell import logbook
+        from swingbot.service.bisect import steer
+
+        number = ids.read(id_, "bisection")[1]
+        return logbook.written(steer.logbook(self._lab().transaction, number), people=people)
+
+    def explanation(self, id_: str) -> Facts:
+        from swingbot.service.bisect.explain import explanation
+
+        return explanation(self._lab().transaction, ids.read(id_, "bisection")[1])
+
     def open_work(self) -> Facts:
         with self._reading() as conn:
             return read.open_work(conn)

@@ -59,6 +59,14 @@ class Documents(Protocol):
         """Numbers in one of the FORMS of `core/report/table/formats.py`."""
         ...
 
+    def bisection_log(self, id_: str, *, people: bool) -> str:
+        """The log of a bisection; without `people` only the records, as JSON lines."""
+        ...
+
+    def explanation(self, id_: str) -> Facts:
+        """What a bisection believes and why."""
+        ...
+
     def open_work(self) -> Facts: ...
     def results(self, query: ResultsQuery) -> Facts:
         """Kernels compared by boots that exist; for fewer than two, those that have boots."""

@@ -27,7 +27,7 @@ SMTP_IDLE_SECONDS: Final = 30.0
 GIT_CLIENTS: Final = 16
 # Seconds for which one may be silent; the first pack of a kernel tree takes minutes.
 GIT_IDLE_SECONDS: Final = 600
-# Processor seconds in which objects are packed for one; a whole kernel history takes a few minutes.
+# Processor seconds of packing for one; a whole kernel history takes a few minutes.
 PACKING_SECONDS: Final = 1800.0
 
 # --- Files and programs given to commands: refused ---

@@ -62,6 +62,7 @@ from swingbot.web.pages import (
     extend,
     known_commits,
     reproduction,
+    steer,
     tables,
 )
 from swingbot.web.pages.incident import IncidentPages
@@ -173,6 +174,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, fair(PLANNING_THREADS)).routes(),
+        *steer.routes(forms, lab),
         *bisect.routes(forms, submitter, patch_bytes, fair(PLANNING_THREADS)),
         *cancel.routes(
             forms,

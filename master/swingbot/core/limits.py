@@ -84,7 +84,7 @@ JOURNAL_LINE_CHARACTERS: Final = 50_000_000
 
 # --- Commits, results and clients: the rest is left out ---
 
-# Characters of a commit's message in which addresses are looked for.
+# Characters of a commit's message searched for addresses.
 COMMIT_MESSAGE_CHARACTERS: Final = 200_000
 # People whom the trailers of a commit name.
 TRAILER_PEOPLE: Final = 20

@@ -13,6 +13,8 @@ from typing import Final
 WEB_ROWS: Final = 50
 # Commits of a bisection over the web; each has a row, and takes git 10 ms.
 WEB_BISECTED_COMMITS: Final = 2000
+# Skips and hints of a bisection over the web.
+WEB_STEERS: Final = 200
 # Boots of resumed bisections.
 RESUMED_BOOTS: Final = 10_000
 

@@ -19,7 +19,7 @@ IDLE_SECONDS: Final = 15
 STALL_SECONDS: Final = 60.0
 # Free places for each request of a client.
 PLACES_SHARE: Final = 4
-# Processor seconds that the head of a request counts for; the rest is measured.
+# Processor seconds of the head of a request; the rest is measured.
 REQUEST_SECONDS: Final = 0.002
 # Bytes of the body of a request that sends no files.
 FORM_BYTES: Final = 64 << 10

@@ -13,13 +13,13 @@ from swingbot_jobs.lazy_group import Place, lazily
         {
             "start": Place("requests:start", extras=()),
             "run": Place("bisect_run:run", extras=()),
-            "log": Place("steer:log_"),
-            "replay": Place("steer:replay"),
-            "skip": Place("steer:skip"),
-            "hint": Place("steer:hint"),
+            "log": Place("steer:log_", extras=()),
+            "replay": Place("steer:replay", extras=()),
+            "skip": Place("steer:skip", extras=()),
+            "hint": Place("steer:hint", extras=()),
             "resume": Place("steer:resume"),
-            "explain": Place("steer:explain"),
-            "visualize": Place("steer:visualize"),
+            "explain": Place("steer:explain", extras=()),
+            "visualize": Place("steer:visualize", extras=()),
         },
     )
 )

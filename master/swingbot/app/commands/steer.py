@@ -6,20 +6,30 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from swingbot.app import limits
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, person, with_session, with_session_json
-from swingbot.core.bisect.tell import explain_text, journal, logbook
+from swingbot.app.commands.context import (
+    CommandContext,
+    person,
+    require_service,
+    with_session,
+    with_session_json,
+)
+from swingbot.core.bisect.tell import journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering
 from swingbot.service.ports import RequestError
-from swingbot_db import read
-from swingbot_jobs import codec
 from swingbot_jobs.terminal import say_json
+
+if TYPE_CHECKING:
+    from swingbot.app.remote.http_bisections import HttpBisections
+    from swingbot.app.remote.login import Login
+    from swingbot.service.ports import Lab
 
 why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the log.")
 undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
@@ -27,6 +37,18 @@ undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
 
 def _number(id_: str) -> int:
     return ids.read(id_, "bisection")[1]
+
+
+def _lab(session: CommandContext) -> Lab:
+    require_service()
+    return session.lab
+
+
+def _elsewhere(login: Login) -> HttpBisections:
+    from swingbot.app.remote.checkout import Checkout
+    from swingbot.app.remote.http_bisections import HttpBisections
+
+    return HttpBisections(login, Checkout.around(Path.cwd()))
 
 
 @click.command("log")
@@ -41,10 +63,7 @@ def log_(session: CommandContext, id_: str, json_: bool) -> None:
     Example:
       swingbot bisect log b2 > b2.log
     """
-    click.echo(
-        logbook.written(steering.logbook(session.lab.transaction, _number(id_)), people=not json_),
-        nl=False,
-    )
+    click.echo(session.documents.bisection_log(id_, people=not json_), nl=False)
 
 
 @click.command()
@@ -92,7 +111,8 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
 def _replayed(done: journal.Replay, steps: int) -> Iterator[str]:
     if done.foreign:
         yield from map(logbook.decided, done.foreign)
-        yield f"{count(len(done.foreign), 'step')} of {steps}: {_by_another(done.foreign[-1])}"
+        why = logbook.by_another(done.foreign[-1])
+        yield f"{count(len(done.foreign), 'step')} of {steps}: {why}"
     if done.difference is not None:
         yield f"the decision of step {done.difference.step} of {steps} differs"
         yield f"  recorded {done.difference.recorded}"
@@ -101,20 +121,11 @@ def _replayed(done: journal.Replay, steps: int) -> Iterator[str]:
         yield f"replayed {count(done.steps, 'step')}: every decision is the same"
 
 
-def _by_another(entry: journal.JournalStep) -> str:
-    return (
-        f"decided by engine {entry.engine}; this is engine {journal.ENGINE}, which shows what was"
-        " recorded and does not decide it again"
-    )
-
-
 def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
     path = Path(what)
     if what != "-" and not path.is_file():
-        steps = list(steering.logbook(session.lab.transaction, _number(what)).steps)
-        if not steps:
-            raise RequestError(f"{what} has no recorded steps to replay: it has not made any")
-        return steps
+        recorded = session.documents.bisection_log(what, people=False)
+        return logbook.read(recorded.split("\n"))
     if what != "-" and path.stat().st_size > limits.JOURNAL_BYTES:
         raise RequestError(
             f"{what} is larger than {limits.JOURNAL_BYTES >> 30} GiB, the limit for a log"
@@ -146,15 +157,15 @@ def skip(
     Example:
       swingbot bisect skip b2 3f2a91c --why 'hangs in the boot of this testbox'
     """
-    done = steering.skip(
-        session.lab.transaction,
-        session.lab.tools.git,
-        _number(id_),
-        commits,
-        who=person(),
-        why=why,
-        undo=undo,
-    )
+    number = _number(id_)
+    if session.login is not None:
+        done = _elsewhere(session.login).skip(id_, commits, why, undo=undo)
+    else:
+        lab = _lab(session)
+        who = person()
+        done = steering.skip(
+            lab.transaction, lab.tools.git, number, commits, who=who, why=why, undo=undo
+        )
     effect = "may be measured again" if undo else "will not be measured"
     click.echo(
         f"{id_}: {', '.join(commit[:12] for commit in done)} {effect}, from the next step on"
@@ -185,15 +196,15 @@ def hint(
     Example:
       swingbot bisect hint b2 3f2a91c --factor 10 --why 'changes the batch size'
     """
-    done = steering.hint(
-        session.lab.transaction,
-        session.lab.tools.git,
-        _number(id_),
-        commits,
-        factor,
-        who=person(),
-        why=why,
-    )
+    number = _number(id_)
+    if session.login is not None:
+        done = _elsewhere(session.login).hint(id_, commits, factor, why)
+    else:
+        lab = _lab(session)
+        who = person()
+        done = steering.hint(
+            lab.transaction, lab.tools.git, number, commits, factor, who=who, why=why
+        )
     click.echo(
         f"{id_}: {', '.join(commit[:12] for commit in done)} weighted {factor:g} times as likely,"
         " from the next step on"
@@ -237,19 +248,11 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
     Example:
       swingbot bisect explain b2
     """
-    from swingbot.service.bisect.explain import explain_bisection
-
-    it = explain_bisection(session.lab.transaction, _number(id_))
-    if isinstance(it, journal.JournalStep):
-        lines = [logbook.decided(it), f"This step was {_by_another(it)}."]
-        facts = {"action": it.action}
-    else:
-        lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit)
-        facts = codec.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
+    facts = session.documents.explanation(id_)
     if json_:
-        say_json({"id": id_, "text": lines, **facts})
+        say_json(facts)
     else:
-        click.echo("\n".join(lines))
+        click.echo("\n".join(facts["text"]))
 
 
 @click.command()
@@ -273,8 +276,8 @@ def visualize(
     Example:
       swingbot bisect visualize b2 --width 120
     """
-    with session.reading() as conn:
-        facts = read.bisection(conn, _number(id_))
+    _number(id_)
+    facts = session.documents.document(id_)
     click.echo(text.bisection_head(facts))
     click.echo(
         text.bisection_picture(

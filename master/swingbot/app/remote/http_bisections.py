@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from swingbot.app.queued_request import GoOn, QueuedRequest
 from swingbot.app.remote.http_requests import HttpRequests, shipped
-from swingbot.core.table.request_document import SentBisection
+from swingbot.core.table.request_document import SentBisection, SentHint, SentSkip
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
@@ -39,3 +40,24 @@ class HttpBisections(HttpRequests):
         )
         commits = self._commits([request.good, request.bad], dirty=dirty)
         return self._queue("/bisect", codec.plain(sent) | commits, go_on)
+
+    def skip(self, id_: str, commits: Sequence[str], why: str | None, *, undo: bool) -> list[str]:
+        """Skip commits, or undo it; return their full names."""
+        sent = SentSkip(commits=self._named(commits), why=why, undo=undo)
+        return self._steered(f"/bisection/{id_}/skip", codec.plain(sent))
+
+    def hint(self, id_: str, commits: Sequence[str], factor: float, why: str | None) -> list[str]:
+        """Weight commits; return their full names."""
+        sent = SentHint(commits=self._named(commits), factor=factor, why=why)
+        return self._steered(f"/bisection/{id_}/hint", codec.plain(sent))
+
+    def _steered(self, path: str, document: Mapping[str, Any]) -> list[str]:
+        return [str(commit) for commit in self._service.post(path, document)["commits"]]
+
+    def _named(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the words, commits of the checkout by their full names."""
+        return tuple("..".join(map(self._full_name, word.split(".."))) for word in words)
+
+    def _full_name(self, ref: str) -> str:
+        found = self._checkout.resolve(ref) if self._checkout is not None and ref else None
+        return found or ref

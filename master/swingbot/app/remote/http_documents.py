@@ -57,6 +57,14 @@ class HttpDocuments:
             f"/{kind}/{id_}/table.csv" if form == "csv" else f"/{kind}/{id_}/{form}.txt"
         )
 
+    def bisection_log(self, id_: str, *, people: bool) -> str:
+        ids.read(id_, "bisection")
+        return self._service.text(f"/bisection/{id_}/log.{'txt' if people else 'jsonl'}")
+
+    def explanation(self, id_: str) -> Facts:
+        ids.read(id_, "bisection")
+        return cast(Facts, self._service.json(f"/bisection/{id_}/explanation.json"))
+
     def open_work(self) -> Facts:
         facts = self.status()
         return {"idle": facts["idle"], "open": facts["open"]}

@@ -45,6 +45,11 @@ class Cancelled(TypedDict):
     was: str  # its status before; one that had ended keeps it
 
 
+class SteeredBisection(TypedDict):
+    id: str
+    commits: list[str]  # that it is about
+
+
 class DecidedIncident(TypedDict):
     id: str
     status: str  # `open`, `closed`, `expected`, `invalid`, `fixed` or `duplicate`

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from swingbot.core.limits import ASKED_COMMITS, ROW_NAME_CHARACTERS, TABLE_ROWS
+from swingbot.core.limits import ASKED_COMMITS, ROW_NAME_CHARACTERS, TABLE_ROWS, WHY_CHARACTERS
 from swingbot.core.patchset.bundle import SentCommits, read_bundle
 from swingbot.core.patchset.model import PatchFile, PatchSource
 from swingbot.core.table.layout import Axis
@@ -70,9 +70,22 @@ def _are_asked(commits: Collection[str]) -> str | None:
     return None
 
 
+def _are_names(commits: Collection[str]) -> str | None:
+    if any(len(name) > ROW_NAME_CHARACTERS for name in commits):
+        return f"has an entry of more than {ROW_NAME_CHARACTERS} characters"
+    return _FEW(commits)
+
+
 _SHORT: Final = at_most_characters(ROW_NAME_CHARACTERS)
 _BASE64: Final = Stated(_is_base64, (("contentEncoding", "base64"),))
 _NAME: Final = Stated(_is_name, (("maxLength", ROW_NAME_CHARACTERS),))
+_NAMES: Final = Stated(
+    _are_names,
+    (
+        ("maxItems", TABLE_ROWS),
+        ("items", {"type": "string", "maxLength": ROW_NAME_CHARACTERS}),
+    ),
+)
 _COMMITS: Final = Stated(
     _are_asked,
     (("maxItems", ASKED_COMMITS), ("items", {"type": "string", "pattern": "^[0-9a-f]{40}$"})),
@@ -117,6 +130,27 @@ class SentBisection:
     def sent_commits(self) -> SentCommits:
         """Raises BadBundle."""
         return _sent(self.commits, self.bundle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentSkip:
+    """Commits of a bisection that are not measured, or with `undo` may be again.
+
+    Each is a commit or A..B, the commits after A up to and including B.
+    """
+
+    commits: Annotated[tuple[str, ...], _NAMES]
+    why: Annotated[Sparse[str | None], at_most_characters(WHY_CHARACTERS)] = None
+    undo: Sparse[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentHint:
+    """Commits of a bisection that are `factor` times as likely as others, named as in a skip."""
+
+    commits: Annotated[tuple[str, ...], _NAMES]
+    factor: Sparse[float] = 10.0
+    why: Annotated[Sparse[str | None], at_most_characters(WHY_CHARACTERS)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

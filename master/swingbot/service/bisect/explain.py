@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.tell import journal
+from swingbot.core.bisect.tell import explain_text, journal, logbook
 from swingbot.core.bisect.tell.explain import Explanation, explain
 from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.model import ids
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.lookup import missing
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot_jobs import codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,21 @@ class Explained:
     state: BisectionState
     commits: tuple[tuple[str, str], ...]
     unit: str
+
+
+def explanation(transaction: OpenTransaction, number: int) -> dict[str, Any]:
+    """Return what bisection `number` believes and why as a document: "explanation" in docs/json.md.
+
+    Raises RequestError if it does not exist or has not made a step yet.
+    """
+    it = explain_bisection(transaction, number)
+    if isinstance(it, journal.JournalStep):
+        lines = [logbook.decided(it), f"This step was {logbook.by_another(it)}."]
+        facts: dict[str, Any] = {"action": it.action}
+    else:
+        lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit)
+        facts = codec.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
+    return {"id": ids.show("bisection", number), "text": lines, **facts}
 
 
 def explain_bisection(transaction: OpenTransaction, number: int) -> Explained | journal.JournalStep:

@@ -1,6 +1,7 @@
 """Steer a bisection by hand: skip, hint, resume.
 
-Each act is recorded with who, when and why, and takes effect at the next step.
+Each act is recorded with who, when and why, and takes effect at the next step. `who` is the name
+of an operator, or a person over the web: who asked for the bisection, or a moderator.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.bisect.tell.logbook import Logbook
 from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection
+from swingbot.core.model.statuses import SteerAct
+from swingbot.core.patchset.bundle import SentCommits
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service import limits
+from swingbot.service.asked.asker import check_asker, check_tree
+from swingbot.service.asked.commits import asked_commits
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Git, RequestError, Transaction
 from swingbot.service.ports.bisections import BisectionPoint, Bisections
+from swingbot.service.ports.steering import Steering
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.printable import printable
@@ -35,15 +42,15 @@ def skip(
     number: int,
     commits: Sequence[str],
     *,
-    who: str,
+    who: str | Person,
     why: str | None,
     undo: bool = False,
 ) -> list[str]:
     """Never measure these commits, or allow it again with `undo`; return their full names.
 
-    Raises RequestError.
+    Raises RequestError, NotYours.
     """
-    points = _named(transaction, git, number, commits)
+    points = _named(transaction, git, number, commits, who)
     with transaction("steer bisection") as tx:
         known = _running(tx.bisections, number)
         wanted = sorted({idx for group in points for idx in group})
@@ -59,9 +66,11 @@ def skip(
         tx.steering.set_skipped(
             number,
             wanted,
-            None if undo else f"skipped by {who}" + (f": {reason}" if reason else ""),
+            None if undo else f"skipped by {_name(who)}" + (f": {reason}" if reason else ""),
         )
-        tx.steering.add(number, "unskip" if undo else "skip", wanted, who=who, why=reason)
+        _check_number(tx.steering, number, who)
+        act: SteerAct = "unskip" if undo else "skip"
+        tx.steering.add(number, act, wanted, who=_name(who), why=reason)
         return [known[idx][0].commit for idx in wanted]
 
 
@@ -72,19 +81,19 @@ def hint(
     commits: Sequence[str],
     factor: float,
     *,
-    who: str,
+    who: str | Person,
     why: str | None,
 ) -> list[str]:
     """Multiply the prior weight of these commits by `factor`; return their full names.
 
-    The last hint for a commit counts. Raises RequestError.
+    The last hint for a commit counts. Raises RequestError, NotYours.
     """
     if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
         raise RequestError(
             f"--factor must be between {HINT_LEAST:g} and {HINT_MOST:g}, got {factor:g}; to "
             "exclude a commit, use skip"
         )
-    points = _named(transaction, git, number, commits)
+    points = _named(transaction, git, number, commits, who)
     with transaction("steer bisection") as tx:
         known = _running(tx.bisections, number)
         wanted = sorted({idx for group in points for idx in group})
@@ -94,7 +103,8 @@ def hint(
                 "at a later commit"
             )
         tx.steering.set_hint(number, wanted, factor)
-        tx.steering.add(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
+        _check_number(tx.steering, number, who)
+        tx.steering.add(number, "hint", wanted, who=_name(who), why=_tidy(why), factor=factor)
         return [known[idx][0].commit for idx in wanted]
 
 
@@ -196,14 +206,36 @@ def logbook(transaction: OpenTransaction, number: int) -> Logbook:
 Points = Sequence[BisectionPoint]
 
 
+def _name(who: str | Person) -> str:
+    return who.who if isinstance(who, Person) else who
+
+
+def _check_number(steering: Steering, number: int, who: str | Person) -> None:
+    """Raise RequestError if a submitter has steered a bisection too often."""
+    if isinstance(who, str) or may(who.role, Role.MODERATOR):
+        return
+    if len(steering.all(number)) >= limits.WEB_STEERS:
+        raise RequestError(
+            f"b{number} was steered {limits.WEB_STEERS} times already; only a moderator may steer"
+            " it further"
+        )
+
+
 def _named(
-    transaction: OpenTransaction, git: Git, number: int, commits: Sequence[str]
+    transaction: OpenTransaction,
+    git: Git,
+    number: int,
+    commits: Sequence[str],
+    who: str | Person,
 ) -> list[list[int]]:
     """Return the points that each argument names: a commit, or A..B for the commits after A up to
     and including B."""
     with transaction("find commits") as tx:
         bisection, points = _known(tx.bisections, number), tx.bisections.points(number)
         tree = tx.trees.get(bisection.tree)
+        if isinstance(who, Person):
+            check_tree(who, tree.name)
+            check_asker(tx.access, ids.show("bisection", number), who, "steer")
     if not commits:
         raise RequestError("name at least one commit")
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
@@ -216,7 +248,12 @@ def _named(
             raise RequestError(
                 f"{ref!r} is the prefix of {len(matches)} commits of b{number}; give more digits"
             )
-        commit = points[matches[0]][0].commit if matches else resolve_commit(git, tree, ref)
+        if matches:
+            return matches[0]
+        if isinstance(who, Person):
+            commit = asked_commits(git, tree, [ref], who, SentCommits())[0][ref]
+        else:
+            commit = resolve_commit(git, tree, ref)
         if commit not in index:
             raise RequestError(
                 f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; "

@@ -13,7 +13,13 @@ from typing import Any, Final
 from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
-from swingbot.core.table.request_document import AskedCommits, AskedExtension, SentBisection
+from swingbot.core.table.request_document import (
+    AskedCommits,
+    AskedExtension,
+    SentBisection,
+    SentHint,
+    SentSkip,
+)
 from swingbot.web.pages.form_body import request_schema
 from swingbot_jobs import codec
 
@@ -139,6 +145,11 @@ OPERATIONS: Final[Sequence[Operation]] = (
     _show("comparison", "Table", after=_NEXT),
     _show("experiment", "Table", after=_NEXT),
     _show("bisection", "Bisection"),
+    Operation(
+        path="/bisection/{id}/explanation.json",
+        about="What a bisection believes and why; its log is log.txt or log.jsonl.",
+        answers=["Explanation"],
+    ),
     _show("incident", "Incident"),
     _show("report", "Report"),
     _show("order", "Order"),
@@ -206,6 +217,18 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "AnswerToABisection",
         SentBisection,
         statuses=(200, 201),
+    ),
+    _post(
+        "/bisection/{id}/skip",
+        "Skip commits of a bisection that you asked for.",
+        "SteeredBisection",
+        SentSkip,
+    ),
+    _post(
+        "/bisection/{id}/hint",
+        "Weight commits of a bisection that you asked for.",
+        "SteeredBisection",
+        SentHint,
     ),
     _post("/bisection/{id}/cancel", "Cancel a bisection that you asked for.", "Cancelled"),
     *(

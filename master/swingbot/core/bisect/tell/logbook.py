@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core import limits
-from swingbot.core.bisect.tell.journal import VERSION, Facts, JournalError, JournalStep, text
+from swingbot.core.bisect.tell.journal import (
+    ENGINE,
+    VERSION,
+    Facts,
+    JournalError,
+    JournalStep,
+    text,
+)
 from swingbot_jobs import codec
 from swingbot_jobs.printable import printable
 
@@ -74,6 +81,14 @@ def written(book: Logbook, *, people: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
+def by_another(entry: JournalStep) -> str:
+    """Say that another engine decided a step."""
+    return (
+        f"decided by engine {entry.engine}; this is engine {ENGINE}, which shows what was"
+        " recorded and does not decide it again"
+    )
+
+
 def read(lines: Iterable[str]) -> list[JournalStep]:
     """Parse the steps of a log; comments are optional. Raises JournalError with the line number."""
     steps: list[JournalStep] = []
@@ -100,7 +115,7 @@ def read(lines: Iterable[str]) -> list[JournalStep]:
         if "step" in record:
             steps.append(_step(record, number, len(steps) + 1))
     if not steps:
-        raise JournalError("the log has no steps to replay")
+        raise JournalError("it has no recorded steps to replay")
     return steps
 
 
