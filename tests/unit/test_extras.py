@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from swingbot.app.cli import COMMANDS, main
+from swingbot.app.commands.bisect import bisect
 from swingbot.app.commands.errors import OURS, USAGE
 from swingbot_jobs import extras, resources
+from swingbot_jobs.lazy_group import LazyGroup
 
 
 def test_an_extra_is_missing_when_one_of_its_modules_is() -> None:
@@ -72,3 +74,19 @@ def test_resources_are_beside_the_package_of_a_wheel_and_else_in_the_checkout(
 
 def test_every_folder_of_resources_is_there() -> None:
     assert all(resources.folder(name).is_dir() for name in resources.FOLDERS)
+
+
+def test_a_verb_that_works_from_elsewhere_needs_no_extra() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text()
+    rows = [row.split("|")[1:3] for row in page.splitlines() if row.startswith("| `")]
+    away = [verbs for verbs, answer in rows if not answer.strip().startswith(("no:", "not yet"))]
+    assert isinstance(bisect, LazyGroup)
+    places = COMMANDS | {f"bisect {name}": place for name, place in bisect.places.items()}
+    checked = set()
+    for verbs in away:
+        first, *others = re.findall("`([^`]+)`", verbs)
+        group = "bisect " if first.startswith("bisect ") else ""
+        for verb in (first, *(f"{group}{other}" for other in others)):
+            assert places[verb].extras == (), verb
+            checked.add(verb)
+    assert {"bisect start", "bisect hint", "extend", "raw"} <= checked

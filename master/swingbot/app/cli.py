@@ -22,7 +22,7 @@ _LAB: Final = "Maintain the lab (operators)"
 COMMANDS: Final = {
     "compare": Place("table:compare", "Compare kernels in one table", _DEVELOPER, ()),
     "experiment": Place("table:experiment", "Measure kernels in one table", _DEVELOPER, ()),
-    "extend": Place("table:extend", "Add boots or rows to a table", _DEVELOPER),
+    "extend": Place("table:extend", "Add boots or rows to a table", _DEVELOPER, ()),
     "bisect": Place(
         "bisect:bisect",
         "Find the commit behind a change; `bisect run` needs no service",
@@ -48,7 +48,7 @@ COMMANDS: Final = {
     ),
     "results": Place("results:results", "Compare kernels by boots that exist", _LOOK, ()),
     "history": Place("results:history", "Show a metric over all measured commits", _LOOK, ()),
-    "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
+    "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK, ()),
     "reproduce": Place(
         "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK, ()
     ),
