@@ -135,7 +135,7 @@ def test_a_token_of_a_few_trees_is_for_their_tables_only(serve: Serve) -> None:
     queued = site.json(inside)
     assert queued.status_code == 201, queued.text
     id = queued.json()["id"]
-    refused = "ci's token is only for tables of mm, not of fake"
+    refused = "ci's token is only for requests of mm, not of fake"
     more: dict[str, Any] = {"boots": 1, "dry_run": True}
     post = site.web.client.post
     for answer in (

@@ -105,7 +105,7 @@ def test_a_token_keeps_its_trees_and_only_a_submitter_has_some(store: Store) -> 
         sign_in(tx.access, person, SESSION, 3600, "192.0.2.1")
         assert tx.access.session_holder(SESSION) == person
         assert tree_refusal(person, "mm") is None
-        assert "only for tables of mm, net, not of tip" in str(tree_refusal(person, "tip"))
+        assert "only for requests of mm, net, not of tip" in str(tree_refusal(person, "tip"))
 
 
 def test_a_digest_is_that_of_one_token(store: Store) -> None:

@@ -54,7 +54,7 @@ def token() -> None:
     "trees",
     metavar="TREE",
     multiple=True,
-    help="Only for tables of this tree (role submitter; default: of all); may be repeated.",
+    help="Only for requests of this tree (role submitter; default: of all); may be repeated.",
 )
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json

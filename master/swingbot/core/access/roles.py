@@ -49,11 +49,11 @@ class Person:
 
 
 def tree_refusal(person: Person, tree: str) -> str | None:
-    """Why this token is not for tables of `tree`, in one sentence; None if it is."""
+    """Why this token is not for requests of `tree`, in one sentence; None if it is."""
     if person.trees is None or tree in person.trees:
         return None
     return (
-        f"{person.who}'s token is only for tables of {', '.join(person.trees)}, not of {tree}:"
+        f"{person.who}'s token is only for requests of {', '.join(person.trees)}, not of {tree}:"
         " ask the operator for another; nothing was changed."
     )
 
