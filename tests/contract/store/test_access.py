@@ -81,12 +81,12 @@ def test_who_may_revoke_a_token_over_the_web(store: Store) -> None:
         with pytest.raises(NotYourToken, match="is not yours"):
             revoke_over_the_web(tx.access, ada.token, bob)
         script = replace(ada, role=Role.READER, token=98)
-        with pytest.raises(NotYourToken, match="you use one of a reader"):
+        with pytest.raises(NotYourToken, match="the one in use reader"):
             revoke_over_the_web(tx.access, ada.token, script)
         with pytest.raises(RequestError, match="token 9999 does not exist"):
             revoke_over_the_web(tx.access, 9999, bob)
         assert tx.access.holder(TOKEN) == ada
-        with pytest.raises(NotYourToken, match="you use one of a reader"):
+        with pytest.raises(NotYourToken, match="the one in use reader"):
             revoke_over_the_web(tx.access, ada.token, replace(ada, role=Role.READER, token=98))
         assert revoke_over_the_web(tx.access, ada.token, replace(ada, token=99)) == "Ada"
         assert tx.access.holder(TOKEN) is None
