@@ -110,6 +110,7 @@ def scripts(
             with engine.begin() as conn:
                 announced = "INSERT INTO worker_compiler VALUES ('worker', 'gcc', 'gcc 12', NULL)"
                 conn.execute(sa.text(announced))
+                conn.execute(sa.text("UPDATE variant SET posted = '<1@example.org>'"))
             ask(scripts, [base, *made], brain.run)
             ask_over_http(scripts, [base, *made])
             yield scripts
@@ -169,6 +170,8 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     assert costs["vm-hackbench.yaml"]["runs"] == 2 and costs["vm-hackbench.yaml"]["seconds"] > 10
     assert "netperf.yaml" not in costs
     lab.get("page of testbox", "/testbox/vm-icount.json")
+    posted = lab.get("posted commit", "/posted.json?mail=<1@example.org>")
+    assert posted[0]["tables"]
     lab.get("choice of kernels", "/results.json")
     broken = commits[5]  # does not build, so it has gaps
     names = "&".join(f"kernel={commit}" for commit in ("base", "tip", broken))

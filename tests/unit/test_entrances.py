@@ -122,6 +122,7 @@ MODULES: Final = {
     "swingbot.app.bisect_run.journal": OWN,
     "swingbot.app.bisect_run.layout_recipe": OWN,
     "swingbot.app.check_testbox": OWN,
+    "swingbot.app.commands.check": OWN,
     "swingbot.app.commands.table_options": OWN,
     "swingbot.app.embedded": OWN,
     "swingbot.app.keep.retain": OWN,

@@ -24,7 +24,7 @@ FORBIDDEN: Final = [
     (
         STATISTICS | PAGES | BUILDBOT | SCHEMAS,
         "list incidents, show x1, status, wait c1, cancel c1, incident show i1, proof show i1,"
-        " report list, testbox list, tree list, token list, raw c1 --out no, worker list",
+        " report list, testbox list, tree list, token list, raw c1 --out no, worker list, check",
     ),
     (
         STATISTICS | PAGES | BUILDBOT | DATABASE,

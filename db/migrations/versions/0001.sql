@@ -73,10 +73,13 @@ CREATE TABLE variant (
     build_key text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
     origin    text NOT NULL CHECK (origin IN ('branch', 'request', 'patch')),
     patches   jsonb NOT NULL DEFAULT '[]',
+    posted    text NOT NULL DEFAULT '',                                 -- Message-ID of its mail, with <>, from the trailers of the commit; '': unknown
     -- The same commit at two levels of trust is two variants with two build keys, so their results never mix.
     CONSTRAINT variant_once_a_level UNIQUE (tree, commit, kconfig, compiler, layout, trust)
 );
 CREATE INDEX variant_by_build_key ON variant (build_key);
+CREATE INDEX variant_by_mail ON variant (posted) WHERE posted <> '';
+CREATE INDEX variant_by_commit ON variant (commit);
 
 CREATE TABLE build_forecast (                                           -- expected duration of a build when it was requested (core/plan/costs.py)
     build_key   text PRIMARY KEY CHECK (build_key ~ '^[0-9a-f]{64}$'),

@@ -28,9 +28,9 @@ class Variants(Rows):
     ) -> Variant:
         self.execute(
             "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler,"
-            " layout, build_key, origin, trust)"
+            " layout, build_key, origin, trust, posted)"
             " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout,"
-            " :key, :origin, :trust) ON CONFLICT DO NOTHING",
+            " :key, :origin, :trust, :posted) ON CONFLICT DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -42,6 +42,7 @@ class Variants(Rows):
             key=build_key,
             origin=origin,
             trust=trust,
+            posted=facts.posted,
         )
         row = self.select_one(
             f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig ="

@@ -26,6 +26,7 @@ from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.limits import PATCH_SUBJECT_CHARACTERS
+from swingbot.core.mail.posting import posted_as
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
 from swingbot.core.patchset.bundle import Bundle
@@ -212,15 +213,16 @@ class Mirror:
         raise GitError(f"tree {tree} has no commit, tag or branch {ref!r}")
 
     def facts(self, commit: str) -> CommitFacts:
-        form = "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>%x00%cn <%ce>"
+        form = "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>%x00%cn <%ce>%x00%B"
         fields = (
             self._git("show", "-s", "--no-show-signature", form, commit, "--")
             .rstrip("\n")
-            .split("\0")
+            .split("\0", 6)
         )
         by_swingbot = fields[5] == (
             f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
         )
+        posted = posted_as(fields[6])
         return CommitFacts(
             commit=fields[0],
             tree_hash=fields[1],
@@ -228,6 +230,7 @@ class Mirror:
             subject=fields[3][:PATCH_SUBJECT_CHARACTERS],
             author=fields[4][:PATCH_SUBJECT_CHARACTERS],
             made_here=by_swingbot or self._was_sent(fields[0]),
+            posted=posted.message_id if posted is not None else "",
         )
 
     def is_kernel(self, commit: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -112,6 +112,10 @@ class DatabaseDocuments:
             job_files=lambda: shipped(Path(self._settings.paths.jobs)),
         )
         return found.document(query)
+
+    def posted(self, mails: Sequence[str]) -> list[Facts]:
+        with self._reading() as conn:
+            return read.posted(conn, mails)
 
     def history(self, query: HistoryQuery) -> Facts:
         from swingbot.service.report.metric_document import MetricHistories

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from swingbot.core.model import ids
@@ -70,6 +70,10 @@ class Documents(Protocol):
     def open_work(self) -> Facts: ...
     def results(self, query: ResultsQuery) -> Facts:
         """Kernels compared by boots that exist; for fewer than two, those that have boots."""
+        ...
+
+    def posted(self, mails: Sequence[str]) -> list[Facts]:
+        """Commits that were posted as one of at most QUERY_VALUES mails, and their tables."""
         ...
 
     def history(self, query: HistoryQuery) -> Facts:

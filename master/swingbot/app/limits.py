@@ -38,8 +38,9 @@ TABLE_FILE_BYTES: Final = 1 << 20
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.
 JOURNAL_BYTES: Final = 1 << 30
-# Bytes of a login, and of a service's answer.
+# Bytes of a login, a service's answer, or b4's record.
 LOGIN_BYTES: Final = 4096
+TRACKING_BYTES: Final = 16 << 20
 ANSWER_BYTES: Final = 256 << 20
 # Characters of the service's address.
 ADDRESS_CHARACTERS: Final = 2000

@@ -59,7 +59,7 @@ EFFECT_PCT: Final = (0.01, 100.0)
 
 # --- Other requests: refused ---
 
-# Values of a filter of results.
+# Values of a filter of results; mails looked up.
 QUERY_VALUES: Final = 40
 # Kernels compared by boots that exist.
 RESULT_KERNELS: Final = 6

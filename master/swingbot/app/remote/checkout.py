@@ -6,6 +6,7 @@ Index, files, branches and HEAD are never touched.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,6 +25,7 @@ _SECONDS: Final = 600.0
 _CONFIG: Final = ("-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 # Commits as they are sent: packs have neither replacements nor grafts.
 _AS_THEY_ARE: Final = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+_SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _CONFLICTS: Final = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 # These mean the service's own, whatever the checkout calls so.
 _OF_TREES: Final = ("base", "tip")
@@ -77,6 +79,14 @@ class Checkout:
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
         )
         return done.out.strip() if done.rc == 0 else None
+
+    def blob(self, name: str, most: int) -> bytes:
+        """Return a file of the repository; empty if it has none of that name with at most `most`
+        bytes.
+        """
+        known = _SHA.fullmatch(name) is not None
+        size = self._run("cat-file", "-s", name).out.strip() if known else ""
+        return self._output("cat-file", "blob", name) if size and int(size) <= most else b""
 
     def left_branch_at(self, known: Known) -> str:
         """Return the merge base of HEAD with the branch whose commits are `known`.

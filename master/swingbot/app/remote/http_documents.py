@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
+from urllib.parse import urlencode
 
 from swingbot.app.documents import Facts, kind_of, kind_with_numbers
 from swingbot.app.remote.connection import Connection, ServiceError
@@ -71,6 +72,10 @@ class HttpDocuments:
 
     def results(self, query: ResultsQuery) -> Facts:
         return cast(Facts, self._service.json(query.address(".json")))
+
+    def posted(self, mails: Sequence[str]) -> list[Facts]:
+        query = urlencode([("mail", mail) for mail in mails])
+        return cast(list[Facts], self._service.json(f"/posted.json?{query}"))
 
     def history(self, query: HistoryQuery) -> Facts:
         return cast(Facts, self._service.json("/metric.json", query.given()))

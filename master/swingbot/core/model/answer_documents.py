@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from swingbot.core.model.documents import NamedCommit
 from swingbot.core.model.plan_documents import PlanOfABisection, PlanOfAnExtension, PlanOfATable
 
 
@@ -57,6 +58,14 @@ class DecidedIncident(TypedDict):
 
 class KnownCommits(TypedDict):
     known: list[str]  # of the commits that were asked for
+
+
+class PostedCommit(NamedCommit):
+    """A commit that the service has a kernel of, and the mail that it was posted as."""
+
+    message_id: str  # of the trailers of the commit, with its <>
+    tree: str
+    tables: list[str]  # ids of those with a kernel of it, asked for or of an incident, latest first
 
 
 class ManifestOfRawResults(TypedDict):

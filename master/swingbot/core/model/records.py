@@ -45,6 +45,7 @@ class CommitFacts:
     subject: str
     author: str
     made_here: bool = False  # by swingbot from a patch or a revert, or sent by a person
+    posted: str = ""  # Message-ID of its mail, with <>; empty if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

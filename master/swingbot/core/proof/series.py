@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from swingbot.core import limits
-from swingbot.core.mail.posting import posted_as
-
-# `git send-email` writes <20240102030405.1234-3-who@host>, b4
-# <20240102-topic-v1-3-0123456789ab@host>; the 3 is the number of the patch in its series.
-_NUMBERED: Final = re.compile(
-    r"<(?P<head>[^@<>]{6,300})-(?P<number>\d{1,4})-(?P<tail>[^@<>]*@[^@<>]+)>"
-)
+from swingbot.core.mail.posting import NUMBERED, posted_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,5 +54,5 @@ def series_end(commits: Sequence[tuple[str, str]]) -> SeriesEnd:
 def _place(message: str) -> tuple[tuple[str, str], int] | None:
     """Return (thread, patch number) of the mail in which the commit was posted."""
     posted = posted_as(message)
-    match = _NUMBERED.fullmatch(posted.message_id) if posted is not None else None
+    match = NUMBERED.fullmatch(posted.message_id) if posted is not None else None
     return None if match is None else ((match["head"], match["tail"]), int(match["number"]))

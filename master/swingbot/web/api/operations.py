@@ -165,6 +165,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
         query={"q": "words"},
     ),
     Operation(
+        path="/posted.json",
+        about="Find kernels by the mails that their commits were posted as.",
+        answers=["PostedCommit"],
+        listed=True,
+        query={"mail": "a Message-ID with its <>; up to 40, repeated"},
+    ),
+    Operation(
         path="/results.json",
         about="Compare kernels by boots that exist; with fewer than two: what can be compared.",
         answers=["Results", "ChoiceOfKernels"],

@@ -1,0 +1,147 @@
+"""What tables say of a posted series, as a result that `b4 review` shows.
+
+Its keys and statuses are those of b4 (docs/maintainer/review.rst there, "CI check integration").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from swingbot.core.text.numbers import change, count, duration, rounded_up
+
+TOOL: Final = "swingbot"
+_NAMED: Final = 2  # changes that a summary names
+_OVER: Final = ("done", "failed", "cancelled")
+
+Table = Mapping[str, Any]  # `Table` of core/model/documents.py
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """`summary` is one line; `details` may have several."""
+
+    status: Literal["pass", "warn", "fail"]
+    summary: str
+    url: str = ""
+    details: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {"tool": TOOL, **asdict(self)}
+
+
+def check_result(
+    tables: Sequence[Table], places: Mapping[str, int], patches: int, page: str
+) -> CheckResult:
+    """Judge a series of `patches` by tables, the latest first, of which the first is at `page`.
+
+    `places` are its measured commits with the number of their patch, from 1. The kernel with the
+    most patches counts, against a kernel without them where there is one; of a metric measured
+    twice the latest table does.
+    """
+    over = [table for table in tables if table["status"] == "done"]
+    open_ = [_remaining(table) for table in tables if table["status"] not in _OVER]
+    failed = [f"{one['id']} failed: {one['reason']}" for one in tables if one["status"] == "failed"]
+    broken = [line for table in tables for line in _broken(table, places)]
+    rows = _latest((table, row) for table in over for row in _rows(table, places))
+    reached = max((_top(table, places) for table in over), default=0)
+    claims = list(_claims([row for row in rows.values() if row["verdict"] != "invalid"]))
+    doubts = [row for row in rows.values() if row["verdict"] in ("unclear", "invalid")]
+    if doubts:
+        claims.append(f"{count(len(_jobs(doubts)), 'test')} unclear")
+    if rows and reached < patches:
+        claims.append(f"with {reached} of {patches} patches")
+    said = "; ".join([*broken, *claims, *(() if rows else failed), *open_])
+    if broken:
+        status: Literal["pass", "warn", "fail"] = "fail"
+    elif not rows or doubts or reached < patches or _bad(rows.values()):
+        status = "warn"
+    else:
+        status = "pass"
+    return CheckResult(status=status, summary=said or "not measured", url=page)
+
+
+def _top(table: Table, places: Mapping[str, int]) -> int:
+    """The number of patches of the kernel with the most."""
+    return max((places.get(arm["variant"]["commit"], 0) for arm in table["arms"]), default=0)
+
+
+def _rows(table: Table, places: Mapping[str, int]) -> list[Row]:
+    """The benchmark rows of a table that say what the series changes."""
+    number = {arm["arm"]: places.get(arm["variant"]["commit"], 0) for arm in table["arms"]}
+    own = [
+        row
+        for row in table["rows"]
+        if number[row["arm"]] and not row["counter"] and not row["alias_of"]
+    ]
+    whole = [
+        row
+        for row in own
+        if number[row["arm"]] == _top(table, places) and not number[row["reference"]]
+    ]
+    return whole or own
+
+
+def _latest(found: Iterable[tuple[Table, Row]]) -> dict[tuple[str, ...], Row]:
+    rows: dict[tuple[str, ...], Row] = {}
+    first: dict[tuple[str, ...], str] = {}
+    for table, row in found:
+        where = (row["testbox"], row["unit_job"], row["metric"])
+        if first.setdefault(where, table["id"]) == table["id"]:
+            rows[*where, str(row["arm"]), row["against"]] = row
+    return rows
+
+
+def _claims(rows: Sequence[Row]) -> Iterator[str]:
+    """Changes, the worst and largest first, then what is excluded."""
+    for verdict in ("worse", "changed", "better"):
+        found = [row for row in rows if row["verdict"] == verdict]
+        found.sort(key=lambda row: -abs(row["change_pct"] or 0.0))
+        named = [
+            f"{row['metric']} {change(row['change_pct'], row['better'])} on {row['testbox']}"
+            for row in found[:_NAMED]
+        ]
+        if named:
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            yield f"{', '.join(named)}{more}"
+    if same := [row for row in rows if row["verdict"] == "same"]:
+        margins = [row["margin_pct"] for row in same if row["margin_pct"] is not None]
+        above = f" above {rounded_up(max(margins)):g}%" if margins else ""
+        testboxes = {row["testbox"] for row in same}
+        where = f"{len(testboxes)} testboxes" if len(testboxes) > 1 else testboxes.pop()
+        yield f"no change{above} in {count(len(_jobs(same)), 'test')} on {where}"
+
+
+def _bad(rows: Iterable[Row]) -> bool:
+    return any(row["verdict"] in ("worse", "changed") for row in rows)
+
+
+def _jobs(rows: Iterable[Row]) -> set[str]:
+    return {row["unit_job"] for row in rows}
+
+
+def _broken(table: Table, places: Mapping[str, int]) -> Iterator[str]:
+    """Kernels of the series that were not built, or did not come up where those without it did."""
+    lost = {arm["arm"]: arm["boots"] - arm["up"] for arm in table["arms"]}
+    others = [arm for arm in table["arms"] if arm["variant"]["commit"] not in places]
+    for arm in table["arms"]:
+        number = places.get(arm["variant"]["commit"])
+        if number is None:
+            continue
+        if arm["state"] == "failed":
+            yield f"patch {number} does not build: {arm['reason']}"
+        elif lost[arm["arm"]] and not any(lost[one["arm"]] for one in others):
+            made = count(arm["boots"], "boot")
+            yield f"patch {number}: {lost[arm['arm']]} of {made} did not come up"
+
+
+def _remaining(table: Table) -> str:
+    done = table["progress"]
+    left = f", {duration(table['eta_seconds'])} left" if table["eta_seconds"] else ""
+    why = f", {table['waits'][0]}" if table["waits"] else ""
+    return (
+        f"{table['id']} is measuring: {done['builds']}/{done['builds_total']} kernels,"
+        f" {done['boots']}/{done['boots_total']} boots{left}{why}"
+    )
