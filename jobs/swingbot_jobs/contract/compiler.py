@@ -27,6 +27,19 @@ FORM: Final = "gcc, clang, gcc-N or clang-N"
 ANNOUNCEMENT: Final = "swingbot_compilers"  # under this name a worker sends its list at login
 
 
+# What every build runs: program -> Debian package.
+BUILD_TOOLS: Final = {
+    "make": "make",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "gzip": "gzip",
+    "perl": "perl-base",
+    "awk": "mawk",
+}
+
+
 def is_compiler(name: str) -> bool:
     """Return True if `name` has the form of a compiler: gcc, clang, gcc-N or clang-N."""
     return _NAME.fullmatch(name) is not None

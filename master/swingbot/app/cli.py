@@ -40,6 +40,9 @@ COMMANDS: Final = {
         "login:login", "Log in to a service elsewhere, for all other commands", _DEVELOPER, ()
     ),
     "logout": Place("login:logout", "Forget the login", _DEVELOPER, ()),
+    "here": Place(
+        "here:here", "Measure commits of this checkout (needs no service)", _DEVELOPER, ()
+    ),
     "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
     "show": Place(
         "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK, ()

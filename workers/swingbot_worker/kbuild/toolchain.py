@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import shutil
 
-from swingbot_jobs.contract.compiler import FORM, is_compiler, programs
+from swingbot_jobs.contract.compiler import BUILD_TOOLS, FORM, is_compiler, programs
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
-
-# program -> Debian package
-TOOLS = {
-    "make": "make",
-    "ld": "binutils",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "gzip": "gzip",
-    "perl": "perl-base",
-    "awk": "mawk",
-}
 
 
 def compiler_version(compiler: str) -> str:
     """Return the first line of `<compiler> --version`. Raises InfraError if a tool is missing."""
     if not is_compiler(compiler):
         raise InfraError(f"{compiler[:80]!r} is not a compiler that swingbot builds with: {FORM}.")
-    _need({**programs(compiler), **TOOLS})
+    _need({**programs(compiler), **BUILD_TOOLS})
     answer = process.output([compiler, "--version"], timeout=60, env=ENVIRONMENT)
     first = answer.text.partition("\n")[0].strip()[:500]
     if answer.rc != 0 or not first:

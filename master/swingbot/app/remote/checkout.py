@@ -88,6 +88,21 @@ class Checkout:
         size = self._run("cat-file", "-s", name).out.strip() if known else ""
         return self._output("cat-file", "blob", name) if size and int(size) <= most else b""
 
+    def recent(self) -> tuple[str, str]:
+        """Return the commit where HEAD left its upstream branch, or else its parent, and HEAD.
+
+        Raises RequestError.
+        """
+        head = self.resolve("HEAD")
+        base = self._run("merge-base", "HEAD", "@{upstream}").out.strip()
+        if head is None or not ((base and base != head) or self.resolve("HEAD^")):
+            raise RequestError(f"HEAD of {self.path} has no parent: name a range A..B")
+        return (base[:12] if base and base != head else "HEAD^"), "HEAD"
+
+    def described(self, commit: str) -> str:
+        """Return the short name of a commit and its subject. Raises RequestError."""
+        return self._git("show", "-s", "--format=%h %s", "--abbrev=12", commit, "--").strip()
+
     def left_branch_at(self, known: Known) -> str:
         """Return the merge base of HEAD with the branch whose commits are `known`.
 
@@ -118,7 +133,7 @@ class Checkout:
         names = {ref: commit for ref in refs if (commit := self.resolve(ref)) is not None}
         if (head := self.resolve("HEAD")) in names.values():
             assert head is not None
-            if changed := self._changed():
+            if changed := self.changed():
                 if not dirty:
                     raise RequestError(
                         f"{self.path} has uncommitted changes, such as {changed[0]}: commit or"
@@ -180,7 +195,7 @@ class Checkout:
             )
         return needed
 
-    def _changed(self) -> list[str]:
+    def changed(self) -> list[str]:
         """Return the tracked files with uncommitted changes; none in a bare repository.
 
         Raises RequestError, also for conflicts of a merge.

@@ -1,0 +1,153 @@
+"""`swingbot here`: measure the commits of this checkout without a lab."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from swingbot.app.commands.confirm import confirm
+from swingbot.app.commands.context import CommandContext, guarded, read_jobs
+from swingbot.app.commands.requests import answer, dry_run_option, yes_option
+from swingbot.app.remote.checkout import Checkout
+from swingbot.app.settings import load
+from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.kernels import KernelRequest, NamedKernel, ends_of, short
+from swingbot.service.table.request import TableRequest
+from swingbot_jobs import extras
+
+if TYPE_CHECKING:
+    from swingbot.core.model.records import JobFile
+
+_TREE: Final = "here"
+_JOBS: Final = ("vm-page-fault.yaml", "vm-hackbench.yaml")
+
+
+@click.command()
+@click.argument("range_", metavar="[A..B]", required=False)
+@click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    metavar="FILE",
+    help=f"Job file: a path or the name of a shipped job (default: {', '.join(_JOBS)}).",
+)
+@dry_run_option
+@yes_option
+@guarded
+def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) -> None:
+    """Build and measure two commits of this checkout on this machine, without a lab.
+
+    Compares HEAD with the commit where it left its upstream branch (without one: its parent), or B
+    with A. A service is started for it and ended with it; the kernels boot in the built-in
+    emulator vm-icount, which counts instructions: path length only. The first kernel takes minutes,
+    later ones take seconds.
+
+    \b
+    Examples:
+      swingbot here
+      swingbot here v6.12..HEAD --job vm-will-it-scale.yaml
+    """
+    if lacking := extras.missing(("master", "worker")):
+        raise RequestError(extras.advice("swingbot here", lacking))
+    from swingbot.app import here as service
+
+    if packages := service.missing_packages():
+        raise RequestError(
+            f"`swingbot here` lacks Debian packages: apt-get install {' '.join(packages)}"
+        )
+    checkout = Checkout.around(Path.cwd(), _note)
+    if checkout is None:
+        raise RequestError("this is not a git checkout: run it in a kernel tree")
+    names = ends_of(range_) if range_ else checkout.recent()
+    ends = [_resolved(checkout, name) for name in names]
+    for name, commit in zip(names, ends, strict=True):
+        _note(f"{name}: {checkout.described(commit)}")
+    if "HEAD" in names and (changed := checkout.changed()):
+        _note(f"uncommitted changes, such as {changed[0]}, are not measured")
+    environ = service.environment(os.environ)
+    settings = load(environ=environ)
+    _note("starting the service")
+    with service.running(settings.state, environ):
+        session = CommandContext(settings, here=True)
+        files = read_jobs(jobs or _JOBS, settings.paths.jobs)
+        _fetch(session, checkout, ends, files)
+        _measure(session, names, ends, files, dry_run=dry_run, yes=yes)
+
+
+def _measure(
+    session: CommandContext,
+    names: Sequence[str],
+    ends: Sequence[str],
+    files: Sequence[JobFile],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    from swingbot.app.database_tables import ask
+
+    def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
+        for line in lines:
+            click.echo(line, err=not dry_run)
+        if not dry_run:
+            confirm(yes=yes)
+        return not dry_run
+
+    kernels = KernelRequest(
+        base=ends[0],
+        base_name=short(names[0]),
+        rows=[NamedKernel(name=short(names[1]), ref=ends[1])],
+    )
+    request = TableRequest(kernels=kernels, tree=_TREE, job_files=files)
+    asked = ask(session.lab, request, go_on)
+    if asked is not None:
+        answer(session, asked.id, wait_=True, exit_code=False, json_=False)
+
+
+def _fetch(
+    session: CommandContext, checkout: Checkout, ends: Sequence[str], files: Sequence[JobFile]
+) -> None:
+    """Fetch both commits as a tree of the service. Of its branch, which begins at the base of the
+    first run, no change is compared unasked.
+    """
+    from swingbot.app.here import BRANCH, TESTBOX, lend
+    from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
+
+    lab, build, place = session.lab, session.settings.build, session.settings.state / "here.git"
+    with lab.transaction("read tree") as tx:
+        tree = tx.trees.named(_TREE)
+    if tree is None:
+        lend(checkout.path, ends[0], place)
+        new = NewTree(
+            name=_TREE,
+            url=str(place),
+            branch=BRANCH,
+            base=ends[0],
+            job_files=files,
+            testboxes=[TESTBOX],
+            paths=["/"],
+            kconfig=build.kconfig,
+            compiler=build.compiler,
+        )
+        tree = add_tree(lab, new)
+        poll_tree(lab.transaction, lab.tools.git, tree)
+    for commit in ends:
+        lend(checkout.path, commit, place)
+        try:
+            lab.tools.git.fetch_branch(_TREE, str(place), BRANCH)
+            lab.tools.git.keep(commit)
+        except GitError as error:
+            raise RequestError(str(error)) from None
+
+
+def _resolved(checkout: Checkout, name: str) -> str:
+    if (commit := checkout.resolve(name)) is None:
+        raise RequestError(f"{checkout.path} has no commit {name!r}")
+    return commit
+
+
+def _note(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,145 @@
+"""The service of `swingbot here`: it measures commits of a checkout and ends with the command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from swingbot.app import process
+from swingbot_jobs.borrowed_repository import git_directories
+from swingbot_jobs.contract.compiler import BUILD_TOOLS, programs
+
+BRANCH: Final = "here"
+TESTBOX: Final = "vm-icount"
+_PORTS: Final = 4
+_START_SECONDS: Final = 300.0
+_STOP_SECONDS: Final = 90.0
+_UP: Final = b"swingbot is up"
+# What builds and boots need beside the tools of a build: program or file -> Debian package.
+_PROGRAMS: Final = {
+    "git": "git",
+    "busybox": "busybox",
+    "cpio": "cpio",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "perf": "linux-perf",
+    "hackbench": "rt-tests",
+}
+_HEADERS: Final = {
+    "gelf.h": "libelf-dev",
+    "openssl/opensslv.h": "libssl-dev",
+    "stdio.h": "libc6-dev",
+}
+
+
+class HereError(OSError):
+    """The service does not come up; the message has the end of what it said."""
+
+
+def missing_packages(
+    which: Callable[[str], object] = shutil.which, include: Path = Path("/usr/include")
+) -> list[str]:
+    """Return the Debian packages that a build or a boot lacks on this machine."""
+    wanted = {**BUILD_TOOLS, **programs("gcc"), **_PROGRAMS}
+    lacking = {package for program, package in wanted.items() if which(program) is None}
+    lacking |= {package for name, package in _HEADERS.items() if not any(_at(include, name))}
+    return sorted(lacking)
+
+
+def _at(include: Path, name: str) -> Iterator[Path]:
+    """Where a header is: in `include`, or in the folder of an architecture below."""
+    yield from (
+        file for file in (include / name, *include.glob(f"*-linux-gnu*/{name}")) if file.is_file()
+    )
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables for a service that shares its cache with others, and nothing else.
+
+    Raises HereError if there are no free ports.
+    """
+    home = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    own = {name: value for name, value in environ.items() if not name.startswith("SWINGBOT_")}
+    if cache := environ.get("SWINGBOT_PATHS_CACHE"):
+        own["SWINGBOT_PATHS_CACHE"] = cache
+    return own | {
+        "SWINGBOT_CONFIG": os.devnull,
+        "SWINGBOT_PATHS_STATE": f"{home}/swingbot-here",
+        "SWINGBOT_WEB_PORT": str(_free_ports(8110)),
+        "SWINGBOT_WATCH_POLL_SECONDS": "86400",
+    }
+
+
+def lend(checkout: Path, tip: str, place: Path) -> Path:
+    """Make the bare repository `place`, whose only branch is at the commit `tip` of a checkout, and
+    return it. It has the objects of the checkout, which is not changed. Raises NotARepository.
+    """
+    common = git_directories(checkout).common
+    for folder in ("objects/info", "refs/heads"):
+        (place / folder).mkdir(parents=True, exist_ok=True)
+    shallow = place / "shallow"
+    shallow.unlink(missing_ok=True)
+    if (common / "shallow").is_file():
+        shallow.symlink_to(common / "shallow")
+    (place / "objects" / "info" / "alternates").write_text(f"{common / 'objects'}\n")
+    (place / "config").write_text("[core]\n\trepositoryFormatVersion = 0\n\tbare = true\n")
+    (place / "HEAD").write_text(f"ref: refs/heads/{BRANCH}\n")
+    (place / "refs" / "heads" / BRANCH).write_text(f"{tip}\n")
+    return place
+
+
+@contextmanager
+def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """The service with the variables `environ` in a child, from when it is up until the block ends.
+
+    Raises HereError.
+    """
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = state / "here.log"
+    log.write_bytes(b"")
+    argv = [sys.executable, "-m", "swingbot.app.cli", "up"]
+    before = signal.signal(signal.SIGTERM, _end)
+    child = process.start(argv, env=environ, cwd=state, log=log)
+    try:
+        end = time.monotonic() + _START_SECONDS
+        while _UP not in (said := log.read_bytes()):
+            if child.poll() is not None or time.monotonic() > end:
+                raise HereError(f"the service does not come up:\n{said.decode(errors='replace')}")
+            time.sleep(0.1)
+        yield
+    finally:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(_STOP_SECONDS)
+        except process.TimedOut:
+            process.kill_tree(child.pid)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _free_ports(first: int) -> int:
+    """Return the first of as many free ports in a row as a service uses. Raises HereError."""
+    for port in range(first, 65000, _PORTS):
+        if all(_is_free(port + more) for more in range(_PORTS)):
+            return port
+    raise HereError(f"no {_PORTS} ports in a row are free from {first} on")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
