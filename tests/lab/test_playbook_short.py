@@ -1,21 +1,37 @@
-"""The playbook as Ansible reads it, without a host that it could change."""
+"""The playbook as Ansible reads it, without a host that it could change; and the night that it
+begins, by the controller's command on this one.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+import sqlalchemy as sa
 import yaml
 
+from swingbot.app.settings import load
+from tests.database import db_url, engine, pg, template
+from tests.db.racks import compared, environment, rows
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.brain import Brain, make_brain
+from tests.lab.playbook import changed, recap
+
+__all__ = ["db_url", "engine", "pg", "template"]
 ANSIBLE = Path(__file__).parents[2] / "ansible"
 
 
-def playbook(*words: str, inventory: Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
+def playbook(
+    *words: str, inventory: Path, cwd: Path = ANSIBLE, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     env = {
         **os.environ,
+        **(variables or {}),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -102,6 +118,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"swingbot_testbox__ssh_public_key": "AAAA"},
         "must be the public key of the host that drives this testbox",
     ),
+    (
+        {"swingbot_testbox__screen_hours": -8},
+        "swingbot_testbox__screen_hours must be the hours of a night",
+    ),
 ]
 
 
@@ -148,3 +168,73 @@ def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Pa
     assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
         "the error about a missing secret must not disclose the others"
     )
+
+
+# -- the night of a new testbox
+
+NIGHTS = "SELECT id, status FROM comparison WHERE purpose = 'screen'"
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
+    repo = tmp_path / "linux"
+    make_fakelinux(repo, [FakeCommit()])
+    made = make_brain(load(environ=environment(tmp_path, db_url)), engine, repo)
+    made.fake.origin, made.fake.wobble = "measured", 0.004
+    with made:
+        yield made
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="runuser needs root")
+def test_the_playbook_begins_one_night_on_a_new_testbox(
+    tmp_path: Path, db_url: str, brain: Brain
+) -> None:
+    """The controller is this host, whose `swingbot` serves a database of the test."""
+    folder, name = tmp_path / "inventory", "rack7"
+    folder.mkdir()
+    testbox = {
+        "swingbot_testbox__file": str(tmp_path / "workers/testboxes/rack7.yaml"),
+        "swingbot_testbox__ssh_public_key": GIVEN["swingbot_testbox__ssh_public_key"],
+        "swingbot_testbox__screen_hours": 8,
+        "ansible_ssh_executable": "/bin/false",  # not touched
+    }
+    controller = {key: one for key, one in GIVEN.items() if "_controller__" in key} | {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "ansible_become": False,
+        "swingbot_controller__user": "root",
+    }
+    children = {
+        "swingbot_controller": {"hosts": {"lab": controller}},
+        "swingbot_testboxes": {"hosts": {name: testbox}},
+    }
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"swingbot": {"children": children}}))
+
+    def play(*words: str) -> tuple[int, str]:
+        """How much it changed, and what it printed."""
+        done = playbook(
+            *("--tags", "screen", *words),
+            inventory=folder / "hosts.yml",
+            variables=environment(tmp_path, db_url),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return changed(recap(done.stdout)), done.stdout
+
+    def nights() -> list[str]:
+        return [one["status"] for one in rows(brain, NIGHTS)]
+
+    did, said = play()
+    assert did == 0 and "no kernel is known for testbox rack7" in said
+
+    compared(brain, name)
+    did, said = play("--check")
+    assert did == 1 and "boots of" in said and nights() == []
+    did, said = play()
+    assert did == 1 and "is queued" in said and nights() == ["waiting"]
+    for words in ((), ("--check",)):
+        assert play(*words)[0] == 0
+    # A night that somebody cancelled is not begun again.
+    number = rows(brain, NIGHTS)[0]["id"]
+    swingbot = [str(Path(sys.executable).with_name("swingbot")), "cancel", f"c{number}"]
+    subprocess.run(swingbot, env={**os.environ, **environment(tmp_path, db_url)}, check=True)
+    assert play()[0] == 0 and nights() == ["cancelled"]
