@@ -1,5 +1,5 @@
 """Debian packages in a folder that apt takes as a source: what a server of the tests can install
-without a network; and programs of packages that this host does not install.
+without a network; and programs and kernel sources of packages that this host does not install.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from swingbot_worker.rootfs.debian import system_sources
 from swingbot_worker.site import from_environment
 
 SUITE = "bookworm"
+# Where Debian offers its newest kernels to a stable release: the next one's backports.
+NEWEST_KERNELS = "trixie-backports"
 # Packages with programs that tests run. Installed, they would start services on a developer's host.
 UNINSTALLED = ("openssh-server", "openipmi", "ipmitool")
 
@@ -38,6 +40,34 @@ def sources_list() -> str:
         )
         for one in mine
     )
+
+
+def kernel_source(release: str) -> Path:
+    """Debian's source of a kernel: of "6.1" this host's package linux-source-6.1, of "7" the newest
+    7.x of `NEWEST_KERNELS`, fetched once.
+    """
+    if "." in release:
+        return Path(f"/usr/src/linux-source-{release}.tar.xz")
+    folder = from_environment().cache / "debs" / f"linux-source-{release}"
+    with lease.cache_entry(folder, patience=1800.0):
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)
+            sources = sources_list().replace(f" {SUITE} ", f" {NEWEST_KERNELS} ").splitlines()
+            apt = _apt(part / "state", sources[0], Path("/dev/null"))
+            _run(["apt-get", *apt, "update"])
+            found = _run(["apt-cache", *apt, "pkgnames", f"linux-source-{release}."]).split()
+            if not found:
+                raise RuntimeError(f"{NEWEST_KERNELS} has no linux-source-{release}.x")
+            newest = max(found, key=lambda name: int(name.rpartition(".")[2]))
+            _run(["apt-get", *apt, "download", newest], cwd=part)
+            (deb,) = part.glob("*.deb")
+            _run(["dpkg-deb", "--extract", str(deb), str(part)])
+            deb.unlink()
+            shutil.rmtree(part / "state")
+            part.rename(folder)
+    (tarball,) = (folder / "usr/src").glob("linux-source-*.tar.xz")
+    return tarball
 
 
 def debs(packages: Sequence[str], root: Path) -> Path:
@@ -99,9 +129,19 @@ def _unpacked() -> tuple[Path, str]:
 def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
     """apt-get with a state of its own: nothing of this host's apt changes."""
     state = folder / "state"
+    apt = ["apt-get", *_apt(state, sources_list(), status)]
+    _run([*apt, "update"])
+    _run([*apt, "--yes", "--download-only", "--reinstall", "install", *packages])
+    for deb in (state / "archives").glob("*.deb"):
+        deb.rename(folder / deb.name.replace("%3a", ":"))
+    shutil.rmtree(state)
+
+
+def _apt(state: Path, sources: str, status: Path) -> list[str]:
+    """Options of apt for a new state of its own in `state`, with a sources.list."""
     for name in ("lists/partial", "archives/partial"):
         (state / name).mkdir(parents=True)
-    (state / "sources.list").write_text(sources_list())
+    (state / "sources.list").write_text(sources)
     settings = {
         "Dir::State": state,
         "Dir::Cache": state,
@@ -113,25 +153,22 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
         "APT::Install-Recommends": "false",
         "Debug::NoLocking": "true",
     }
-    apt = [
-        "apt-get",
-        "-qq",
-        *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")),
-    ]
-    fetch = [*apt, "--yes", "--download-only", "--reinstall", "install", *packages]
-    for argv in ([*apt, "update"], fetch):
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"apt-get: {(done.stdout + done.stderr)[-1500:]}")
-    for deb in (state / "archives").glob("*.deb"):
-        deb.rename(folder / deb.name.replace("%3a", ":"))
-    shutil.rmtree(state)
+    return ["-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+
+
+def _run(argv: Sequence[str], cwd: Path | None = None) -> str:
+    """What it prints. Raises RuntimeError if it fails."""
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{argv[0]}: {(done.stdout + done.stderr)[-1500:]}")
+    return done.stdout
 
 
 def _entry(deb: Path) -> str:

@@ -18,6 +18,7 @@ from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
 from tests.boot.test_boot_outcomes import SMALL, samples
 from tests.demo.tree import SOURCE_REF, kept_import
+from tests.lab.debs import kernel_source
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -42,10 +43,9 @@ def a_build(
     kconfig: str = "vm-x86_64",
 ) -> dict[str, Any]:
     """Build Debian's kernel of that release as a worker does; its outcome."""
-    source = Path(f"/usr/src/linux-source-{release}.tar.xz")
     order = kbuild.order_by_hand(
         site,
-        repo=str(kept_import(source, site.cache, lambda line: None)),
+        repo=str(kept_import(kernel_source(release), site.cache, lambda line: None)),
         commit=SOURCE_REF,
         kconfig=kconfig,
         compiler=compiler,
