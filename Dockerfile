@@ -10,7 +10,7 @@ RUN apt-get -qq update \
  && git config --system --add safe.directory '*' \
  && groupadd --gid 10001 swingbot \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/swingbot --shell /usr/sbin/nologin swingbot \
- && install -d -o 10001 -g 10001 -m 0750 /var/lib/swingbot /var/lib/swingbot/maildir /var/cache/swingbot /keys /keys/mail /keys/master /keys/builder /keys/testbox
+ && install -d -o 10001 -g 10001 -m 0750 /var/lib/swingbot /var/lib/swingbot/maildir /var/cache/swingbot /keys /keys/mail /keys/master /keys/builder /keys/testbox /keys/exchange
 ENV PATH=/opt/swingbot/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 LANG=C.UTF-8 HOME=/var/lib/swingbot \
     SWINGBOT_PATHS_STATE=/var/lib/swingbot SWINGBOT_PATHS_CACHE=/var/cache/swingbot
@@ -68,6 +68,15 @@ COPY docker /opt/swingbot/docker
 USER 10001:10001
 WORKDIR /var/lib/swingbot
 CMD ["swingbot", "--help"]
+
+# TLS in front of the workers' exchange (docker-compose.elsewhere.yml).
+FROM python AS exchange
+RUN apt-get -qq update \
+ && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends nginx-light >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+COPY docker /opt/swingbot/docker
+USER 10001:10001
+CMD ["sh", "/opt/swingbot/docker/exchange"]
 
 FROM python AS worker
 # gcc to xz-utils: kernel builds.  bubblewrap: the walls around them.  qemu to procps: testboxes, and what runs inside them.

@@ -26,8 +26,8 @@ lint: setup ## check formatting, types, imports, shell scripts and YAML
 	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests benchmarks dashboards
 	@.ci/parsers
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
-	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser .ci/wheel docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
-	@$(BIN)/yamllint --strict -c .yamllint.yaml docker-compose.yml tests/lab/compose jobs workers dashboards
+	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser .ci/wheel docker/exchange docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
+	@$(BIN)/yamllint --strict -c .yamllint.yaml docker-compose.yml docker-compose.elsewhere.yml tests/lab/compose jobs workers dashboards
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests, goldens, and contract tests against the in-memory store

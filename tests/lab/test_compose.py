@@ -27,7 +27,16 @@ from tests.dashboards import answered, dashboards
 from tests.kernels import kernel_repository
 from tests.lab import made_root
 from tests.lab.compose.engine import BASE, ROOT, Engine, until
-from tests.lab.compose.project import JOB, ONCE, PARTS, Project, a_patch
+from tests.lab.compose.other_host import LAB, other_host
+from tests.lab.compose.project import (
+    JOB,
+    ONCE,
+    OVER_SECONDS,
+    PARTS,
+    WELL_SECONDS,
+    Project,
+    a_patch,
+)
 from tests.lab.machine import free_port
 
 NAME = "swingbotlab"
@@ -431,3 +440,66 @@ def test_down_and_up_lose_nothing(project: Project, trees: Path) -> None:
     assert METRIC in project.page(f"/comparison/c{done}")
     assert _mails(project)
     project.see_done(project.compare("--boots", "6", patch=a_patch(trees, "cli")))
+
+
+# -- a controller on another host
+
+
+def test_a_controller_on_another_host_joins_with_its_own_key_and_boots(
+    project: Project, trees: Path, tmp_path: Path
+) -> None:
+    """By docs/compose.md: the second file, the testbox's file, its key and the CA. The other host
+    reaches the master and the workers' exchange, over TLS, and nothing else of the lab.
+    """
+    testboxes, name = tmp_path / "testboxes", "vm-elsewhere"
+    worker = f"testbox-{name}"
+    testboxes.mkdir()
+    shipped = (ROOT / "workers/testboxes/vm-icount.yaml").read_text()
+    (testboxes / "vm-icount.yaml").write_text(shipped)
+    (testboxes / f"{name}.yaml").write_text(shipped.replace(": vm-icount\n", f": {name}\n"))
+    tmp_path.chmod(0o755)
+    engine = project.engine
+    with other_host(tmp_path / "other") as other:
+        engine.files.append("docker-compose.elsewhere.yml")
+        engine.set(
+            {
+                "SWINGBOT_LAB_NAME": LAB,
+                "SWINGBOT_LAB_BIND": other.address,
+                "SWINGBOT_TESTBOXES": str(testboxes),
+            }
+        )
+        engine.compose("build", "exchange", seconds=3000)
+        project.up()
+        until("the exchange is well", lambda: engine.is_well("exchange"), WELL_SECONDS)
+
+        secret = engine.compose("exec", "-T", "master", "swingbot", "worker", "secret", worker)
+        other.ca.write_text(engine.compose("exec", "-T", "master", "cat", "/keys/master/ca.pem"))
+        other.secret.write_text("0123456789abcdef" * 2 + "\n")  # somebody who has no key
+        other.serve(worker, testboxes)
+        until(
+            "a wrong key is refused",
+            lambda: "the master rejected the secret" in other.log(),
+            WELL_SECONDS,
+        )
+        assert f"invalid login from user '{worker}'" in engine.logs("master")
+        assert "worker is ready" not in other.log()
+        other.secret.write_text(secret)
+        until("its own key is taken", lambda: "worker is ready" in other.log(), WELL_SECONDS)
+
+        words = ("/srv/trees/linux.git", "--branch", "base", "--base", "base", "--job", JOB)
+        project.swingbot("tree", "add", "elsewhere", *words, "--testbox", name)
+        measured = (
+            "SELECT DISTINCT b.id FROM swingbot.boot b JOIN swingbot.run r ON r.boot = b.id JOIN"
+            " swingbot.sample s ON s.run = r.id WHERE b.outcome = 'up' AND b.testbox ="
+        )
+        until(
+            "the tree's base was booted there, and measured",
+            lambda: bool(project.rows(f"{measured} '{name}'")),
+            OVER_SECONDS,
+            pause=5,
+        )
+        assert "'swingbot-worker', 'attempt'" in other.log(), "the boot was made there"
+
+        assert other.status(f"https://{LAB}:8013/attempts/a1") == "401", "there is no token"
+        assert other.status(f"https://{LAB}:8013/") == "404"
+        assert other.status(f"http://{LAB}:8010/") == "000", "nothing listens"

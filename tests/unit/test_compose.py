@@ -1,5 +1,5 @@
-"""The compose file that users get, without an engine: its rules hold, its variables are the ones
-that .env.example explains."""
+"""The compose files that users get, without an engine: their rules hold, their variables are the
+ones that .env.example explains."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 
 from swingbot.app.settings import SECTIONS, load
 from swingbot_jobs.contract.heartbeat import Beat, encode
@@ -22,34 +24,42 @@ from tests.docker import program
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
+ELSEWHERE = (ROOT / "docker-compose.elsewhere.yml").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 _VARIABLE = re.compile(r"(?<!\$)\$\{(\w+):-([^{}]*)\}")  # the inner one, where one is nested
+_REQUIRED = re.compile(r"\$\{(\w+)(?::\?[^{}]*)?\}")  # without a default
+LAB = {
+    "SWINGBOT_LAB_NAME": "lab.example.org",
+    "SWINGBOT_LAB_BIND": "192.0.2.10",
+    "SWINGBOT_TESTBOXES": "/srv/testboxes",
+}
 HOUR = 3600.0
 ONE_SHOT = {"migrate", "keys"}
 WORKERS = {"build-worker", "testbox-worker"}
 Service = dict[str, Any]
 
 
-def compose(**given: str) -> dict[str, Any]:
-    """The file with variables put in, as an engine's command does: `given`, else the default."""
-    text = COMPOSE
+def compose(text: str = COMPOSE, **given: str) -> dict[str, Any]:
+    """A file with variables put in, as an engine's command does: `given`, else the default."""
     while _VARIABLE.search(text):
         text = _VARIABLE.sub(lambda match: given.get(match[1], match[2]), text)
-    document: dict[str, Any] = yaml.safe_load(text)
+    document: dict[str, Any] = yaml.safe_load(_REQUIRED.sub(lambda match: given[match[1]], text))
     return document
 
 
 def variables() -> list[tuple[str, str]]:
     """Each use of a variable with its default."""
-    uses, text = [], COMPOSE
+    uses, text = [], COMPOSE + ELSEWHERE
     while new := _VARIABLE.findall(text):
         uses += new
         text = _VARIABLE.sub(r"\2", text)
     return uses
 
 
-SERVICES: dict[str, Service] = compose()["services"]
-services = pytest.mark.parametrize("name", SERVICES)
+BASE, LAID_OVER = compose(), compose(ELSEWHERE, **LAB)
+SERVICES: dict[str, Service] = BASE["services"]
+ALL = SERVICES | {"exchange": LAID_OVER["services"]["exchange"]}
+services = pytest.mark.parametrize("name", ALL)
 
 
 def example() -> dict[str, str]:
@@ -62,7 +72,7 @@ def example() -> dict[str, str]:
 
 @services
 def test_every_service_runs_with_nothing_to_spare(name: str) -> None:
-    service = SERVICES[name]
+    service = ALL[name]
     assert service["cap_drop"] == ["ALL"]
     assert "cap_add" not in service
     assert service["read_only"] is True
@@ -77,15 +87,16 @@ def test_every_service_runs_with_nothing_to_spare(name: str) -> None:
 
 @services
 def test_no_service_sees_the_engine_or_the_host(name: str) -> None:
-    sources = [volume.split(":")[0] for volume in SERVICES[name].get("volumes", [])]
+    sources = [volume.split(":")[0] for volume in ALL[name].get("volumes", [])]
     assert all(
-        source in compose()["volumes"] or source.startswith("./dashboards/") for source in sources
+        source in BASE["volumes"] | LAID_OVER["volumes"] or source.startswith("./dashboards/")
+        for source in sources
     ), sources
 
 
 @services
 def test_every_service_says_whether_it_is_well_or_ends(name: str) -> None:
-    service = SERVICES[name]
+    service = ALL[name]
     if name in ONE_SHOT:
         assert service["restart"] == "on-failure:5"
         assert "healthcheck" not in service
@@ -97,14 +108,14 @@ def test_every_service_says_whether_it_is_well_or_ends(name: str) -> None:
 
 @services
 def test_every_service_waits_until_what_it_needs_is_there(name: str) -> None:
-    for needed, how in SERVICES[name].get("depends_on", {}).items():
+    for needed, how in ALL[name].get("depends_on", {}).items():
         wanted = "service_completed_successfully" if needed in ONE_SHOT else "service_healthy"
         assert how == {"condition": wanted}, needed
 
 
 @services
 def test_images_from_elsewhere_have_exact_versions(name: str) -> None:
-    service = SERVICES[name]
+    service = ALL[name]
     if "build" in service:
         assert service["image"].startswith("swingbot-")
         assert (
@@ -120,6 +131,33 @@ def test_images_from_elsewhere_have_exact_versions(name: str) -> None:
 def test_only_pages_are_published_and_only_on_loopback() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"web": ["127.0.0.1:8010:8010"], "grafana": ["127.0.0.1:3000:3000"]}
+
+
+def test_controllers_on_other_hosts_reach_master_and_exchange_alone() -> None:
+    over = LAID_OVER["services"]
+    published = {name: service["ports"] for name, service in over.items() if "ports" in service}
+    assert published == {
+        "master": ["192.0.2.10:8012:8012"],
+        "exchange": ["192.0.2.10:8013:8013"],
+    }
+    reached = re.findall(r"location (\S+(?: \S+)?) \{", (ROOT / "docker/exchange.conf").read_text())
+    assert reached == ["/", "~ ^/(artifacts|attempts)/"]
+    networks = {name: set(service.get("networks", [])) for name, service in over.items()}
+    assert not any(nets for name, nets in networks.items() if name not in published)
+    assert networks["exchange"] == {"elsewhere", "lab"}, "not where the database is"
+
+
+def test_the_master_names_the_exchange_to_workers_and_the_certificate_has_its_name() -> None:
+    over = LAID_OVER["services"]
+    for name in ("master", "web"):
+        environment = SERVICES[name]["environment"] | over[name]["environment"]
+        settings = load(None, {key: str(value) for key, value in environment.items()})
+        assert settings.exchange_url == "https://lab.example.org:8013"
+    assert over["exchange"]["networks"]["lab"] == {"aliases": ["lab.example.org"]}
+    assert {over[name]["environment"]["SWINGBOT_EXCHANGE_CA"] for name in WORKERS} == {
+        "/keys/ca.pem"
+    }
+    assert over["keys"]["environment"] == {"SWINGBOT_BUILDBOT_ADDRESS": "lab.example.org"}
 
 
 def started(tmp_path: Path, **given: str) -> subprocess.CompletedProcess[str]:
@@ -315,10 +353,16 @@ def test_every_variable_is_explained_with_its_default_and_none_is_left_over() ->
     for name, default in variables():
         used.setdefault(name, set()).add(default)
     assert not re.search(r"(?<!\$)\$(?!\$|\{\w+:-)", COMPOSE), "a variable without a default"
+    required = set(_REQUIRED.findall(ELSEWHERE))
+    for name in required:
+        assert f"${{{name}:?" in ELSEWHERE, f"nothing says that {name} is missing"
+    assert required == set(LAB)
     assert all(len(defaults) == 1 for defaults in used.values()), used
     explained = example()
     assert explained.pop("COMPOSE_PROJECT_NAME")
-    assert {name: default for name, (default,) in used.items()} == explained
+    assert {name: default for name, (default,) in used.items()} | dict.fromkeys(
+        required, ""
+    ) == explained
 
 
 def test_all_settings_that_parts_get_are_settings() -> None:
@@ -367,7 +411,7 @@ def test_images_name_no_address_and_come_from_one_base() -> None:
     stages = re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.M)
     assert stages[0][0] == "${BASE}"
     assert all(base in [name for _, name in stages] for base, _ in stages[1:])
-    assert re.findall(r"^USER (\S+)$", DOCKERFILE, re.M) == ["10001:10001"] * 2
+    assert re.findall(r"^USER (\S+)$", DOCKERFILE, re.M) == ["10001:10001"] * 3
     assert DOCKERFILE.count("--require-hashes") == 2
 
 
@@ -486,6 +530,20 @@ def test_keys_made_again_are_the_same_but_for_the_certificate_and_apart(tmp_path
         }
         assert seen[1][f"{directory}/secret"] == seen[1][f"master/workers/{worker}"]
     assert seen[1]["builder/secret"] != seen[1]["testbox/secret"]
+
+
+def test_a_lab_with_a_name_has_it_in_the_certificate_that_the_exchange_has_too(
+    tmp_path: Path,
+) -> None:
+    for name in ("builder", "testbox", "exchange"):
+        (tmp_path / name).mkdir()
+    program("keys").make(tmp_path, "lab.example.org")
+    certificate = x509.load_pem_x509_certificate((tmp_path / "exchange/master.pem").read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["master", "lab.example.org", "localhost"]
+    context = ssl.create_default_context(cafile=tmp_path / "builder/ca.pem")
+    context.load_cert_chain(tmp_path / "exchange/master.pem", tmp_path / "exchange/master.key")
+    assert {file.name for file in (tmp_path / "exchange").iterdir()} == {"master.pem", "master.key"}
 
 
 def test_preparing_twice_changes_no_password(tmp_path: Path) -> None:

@@ -55,13 +55,10 @@ class Engine:
         keep.mkdir(parents=True, exist_ok=True)
         place.mkdir(parents=True, exist_ok=True)
         (place / "containers.conf").write_text(_CONTAINERS_CONF.format(networks=keep / "networks"))
+        self.files = ["docker-compose.yml"]  # those that users get
         self._env_file = place / "env"
-        self._env_file.write_text(
-            "".join(
-                f"{name}={value}\n"
-                for name, value in {"COMPOSE_PROJECT_NAME": project, **variables}.items()
-            )
-        )
+        self._env_file.write_text("")
+        self.set({"COMPOSE_PROJECT_NAME": project, **variables})
         self._driver = _driver(keep)
         self._environment = {
             name: value
@@ -77,6 +74,11 @@ class Engine:
         self._service: subprocess.Popen[bytes] | None = None
         self._over = threading.Event()
         self._checks = threading.Thread(target=self._check_health, daemon=True)
+
+    def set(self, variables: Mapping[str, str]) -> None:
+        """More lines of `.env`."""
+        with self._env_file.open("a") as file:
+            file.write("".join(f"{name}={value}\n" for name, value in variables.items()))
 
     def start(self) -> None:
         argv = self._podman("system", "service", "--time=0", self._environment["DOCKER_HOST"])
@@ -119,12 +121,11 @@ class Engine:
     def compose(
         self, *words: str, check: bool = True, seconds: float = 300, text: str | None = None
     ) -> str:
-        """docker-compose with the file that users get and the one override."""
+        """docker-compose with `files` and the test's own override."""
         files = [
-            "--file",
-            str(ROOT / "docker-compose.yml"),
-            "--file",
-            str(ROOT / "tests/lab/compose/override.yml"),
+            word
+            for name in (*self.files, "tests/lab/compose/override.yml")
+            for word in ("--file", str(ROOT / name))
         ]
         argv = [
             "docker-compose",
