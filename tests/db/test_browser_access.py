@@ -75,7 +75,7 @@ def test_a_missing_role_or_wrong_token_is_explained_in_a_sentence(serve: Serve, 
     assert page.value("document.querySelector('.notice').innerText").startswith(
         "This token is invalid"
     )
-    assert page.failed == [f"403 http://127.0.0.1:{site.web.port}/login"]
+    assert page.failed == [f"401 http://127.0.0.1:{site.web.port}/login"]
     page.failed.clear()
     page.complaints.clear()
     pictured(page, "login-refused")

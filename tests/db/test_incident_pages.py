@@ -105,7 +105,7 @@ def test_a_signed_in_person_decides_and_the_history_says_who(site: Site) -> None
 
 def test_a_stranger_and_a_form_of_another_site_change_nothing(site: Site) -> None:
     path = f"/incident/i{site.lab.incident}"
-    assert site.client.post(path, data={"act": "invalid"}).status_code == 403
+    assert site.client.post(path, data={"act": "invalid"}).status_code == 401
     site.sign_in()
     assert site.client.post(path, data={"act": "invalid", "token": "0" * 64}).status_code == 403
     assert (

@@ -243,7 +243,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
         ("GET", "/comparison/b1.json", 400),
         ("GET", "/orders.json?none=1", 400),
         ("GET", "/tokens.json", 401),
-        ("POST", "/compare", 403),
+        ("POST", "/compare", 401),
     ):
         lab.ask(method, path, status, headers={"Accept": "application/json"})
     post("", "/commits/known", status=400, commits=["x"])

@@ -95,7 +95,7 @@ def test_only_a_moderator_decides(sites: list[Served], tmp_path: Path) -> None:
     anonymous = elsewhere(away, tmp_path)
     submitter = away.token("Bob", Role.SUBMITTER)["Authorization"].split()[1]
     for env, sentence, status in (
-        (anonymous, "needs a token", 2),
+        (anonymous, "asks for a token here", 1),
         (anonymous | {"SWINGBOT_TOKEN": submitter}, "needs the role moderator", 2),
         (anonymous | {"SWINGBOT_TOKEN": "swingbot_wrong"}, "This token is invalid", 1),
     ):

@@ -362,7 +362,7 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
 def test_only_who_may_submit_does(idle: Site) -> None:
     reader = idle.web.token("Rea", Role.READER)
     for door in ("/compare", "/experiment"):
-        assert ask(idle, {}, door, range="base..tip").status_code == 403
+        assert ask(idle, {}, door, range="base..tip").status_code == 401
         refused = ask(idle, reader, door, range="base..tip")
         assert refused.status_code == 403
         assert (
@@ -630,7 +630,7 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
     for data in (without, {**without, "token": "x"}):
         assert post({**data, "act": "ask"}).status_code == 403
     unsigned = client.post(door, json={"tree": "fake", "range": "base..tip"})
-    assert unsigned.status_code == 403, "JSON is for bearers"
+    assert unsigned.status_code == 401, "JSON is for bearers"
     assert "must be a number of percent, such as 0.5" in post({**fields, "min_effect": "x"}).text
     wrong = post({**fields, "base": "<b>nosuch"})
     assert wrong.status_code == 400 and "Nothing was queued" in wrong.text

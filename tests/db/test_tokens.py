@@ -14,8 +14,10 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
+from swingbot.core.model import ids
 from swingbot.service.access import create_token
 from swingbot.service.ports.access import NewToken
+from swingbot.web.api.operations import OPERATIONS
 from swingbot_db.store import transactions
 from tests.asking import Serve, Site
 from tests.fakes.mail import brain_environment
@@ -45,7 +47,7 @@ def test_an_expired_token_says_when_it_expired_and_who_makes_another(serve: Serv
         assert "of Ada Example expired on 2026-03-01 at 12:00 UTC" in answer.json()["error"]
         assert "ask an operator for another one" in answer.json()["error"]
     page = site.web.client.post("/login", data={"key": ada["Authorization"].split()[1]})
-    assert page.status_code == 403 and "expired on 2026-03-01" in page.text
+    assert page.status_code == 401 and "expired on 2026-03-01" in page.text
 
 
 def test_the_last_use_is_recorded_once_a_minute(serve: Serve) -> None:
@@ -99,7 +101,7 @@ def test_a_person_sees_and_revokes_their_own_tokens_and_an_operator_all(serve: S
     own, other = tokens(ada)["Ada"]["id"], tokens(bob)["Bob"]["id"]
     refused = revoke(ada, other)
     assert refused.status_code == 403 and "only its owner or an operator" in refused.text
-    assert revoke({}, other).status_code == 403
+    assert revoke({}, other).status_code == 401
     assert revoke(root, 999).status_code == 404 and revoke(root, "x").status_code == 400
     assert tokens(root)["Bob"]["good"]
     assert revoke(ada, own).status_code == 303
@@ -109,6 +111,31 @@ def test_a_person_sees_and_revokes_their_own_tokens_and_an_operator_all(serve: S
     assert revoke(root, other).status_code == 303
     assert tokens(root).keys() == {"operator", "Root"}
     assert not tokens(root, "?over=1")["Bob"]["good"]
+
+
+def test_every_change_needs_a_valid_token_then_its_role(serve: Serve) -> None:
+    site = serve()
+    ended = {}
+    for column in ("expires_at", "revoked_at"):
+        ended[column] = site.web.token(column, Role.OPERATOR)
+        past = f"UPDATE access_token SET {column} = '2026-03-01 12:00Z' WHERE who = '{column}'"
+        site.web.conn.execute(sa.text(past))
+        site.web.conn.commit()
+    reader = site.web.token("Rea", Role.READER)
+    changes = [one for one in OPERATIONS if one.role not in (None, Role.READER)]
+    assert changes
+    for one in changes:
+        path = one.path.replace("{id}", f"{ids.LETTERS.get(one.path.split('/')[1], 'x')}1")
+        for headers, status in (
+            *((token, 401) for token in ({}, *ended.values())),
+            ({"Authorization": "Basic eDp5"}, 401),
+            (reader, 403),
+        ):
+            answer = site.web.client.request(one.method, path, json={}, headers=headers)
+            said = (path, headers, answer.text)
+            assert answer.status_code == status and answer.json()["error"], said
+            challenge = "Bearer" if status == 401 else None
+            assert answer.headers.get("www-authenticate") == challenge, said
 
 
 def test_a_signed_in_person_revokes_a_token_by_its_form(serve: Serve) -> None:

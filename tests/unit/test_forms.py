@@ -22,6 +22,7 @@ from swingbot.service.access import revoke_token
 from swingbot.service.ports.access import NewToken
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.session import FAILURES, HOURS, Sessions, operator_key
+from swingbot.web.app import SafeHeaders
 from swingbot.web.http.render import Renderer
 from tests.fakes.store import MemoryStore
 
@@ -93,7 +94,9 @@ def a_site(*, secure: bool = False, rate: Rate = UNLIMITED) -> Site:
         routes=[Route("/form", page), Route("/change", change, methods=["POST"]), *forms.routes()]
     )
     return Site(
-        TestClient(app, base_url="https://testserver" if secure else "http://testserver"),
+        TestClient(
+            SafeHeaders(app), base_url="https://testserver" if secure else "http://testserver"
+        ),
         clock,
         store,
         sessions,
@@ -133,7 +136,7 @@ def test_neither_cookie_nor_page_holds_the_token(site: Site) -> None:
 
 
 def test_nobody_else_changes_anything(site: Site) -> None:
-    assert site.change(token=site.token(), why="x") == 403
+    assert site.change(token=site.token(), why="x") == 401
     site.sign_in()
     assert site.change(why="no token") == 403
     assert site.change(token="0" * 64) == 403
@@ -206,7 +209,7 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
     token = site.token()
     site.clock.now += HOURS * 3600 + 1
     site.store.pass_time(HOURS * 3600 + 1)
-    assert site.change(token=token) == 403
+    assert site.change(token=token) == 401
     site.sign_in()
     cookie, token = site.client.cookies[site.sessions.cookie], site.token()
     assert (
@@ -215,18 +218,18 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
     )
     assert not site.client.cookies.get(site.sessions.cookie)
     site.client.cookies.set(site.sessions.cookie, cookie)
-    assert site.change(token=token) == 403, (
+    assert site.change(token=token) == 401, (
         "a cookie that was copied is worth nothing after signing out"
     )
     site.sign_in()
     with site.store.transaction() as tx:
         revoke_token(tx.access, 2, by="test")
-    assert site.change(token=site.token()) == 403
+    assert site.change(token=site.token()) == 401
 
 
 def test_wrong_tokens_are_counted_and_slowed_down_for_their_client_alone(site: Site) -> None:
     for _ in range(int(FAILURES.burst)):
-        assert site.sign_in("guess").status_code == 403
+        assert site.sign_in("guess").status_code == 401
     answer = site.sign_in("guess")
     assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 61
     assert len(site.store.db.access_events) == FAILURES.burst
@@ -252,7 +255,7 @@ def test_a_token_that_writes_too_often_waits_whatever_address_it_comes_from() ->
 def test_a_wrong_token_says_whom_to_ask(site: Site) -> None:
     answer = site.client.post("/login", data={"key": "guess"})
     assert (
-        answer.status_code == 403
+        answer.status_code == 401
         and "ask the operator" in answer.text
         and "guess" not in answer.text
     )
@@ -261,7 +264,7 @@ def test_a_wrong_token_says_whom_to_ask(site: Site) -> None:
 @pytest.mark.parametrize("cookie", ["", "a.b.c.d", "x" * 43, ".." * 50, "QWRh.9e9.n.x", "\x7f"])
 def test_a_made_up_cookie_is_nobody(site: Site, cookie: str) -> None:
     site.client.cookies.set(site.sessions.cookie, cookie)
-    assert site.change(token=site.token()) == 403
+    assert site.change(token=site.token()) == 401
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ _HEADERS = {
 class SafeHeaders:
     """Adds the headers above to every response that does not set its own.
 
-    What was asked for with a token or a session is for that client alone.
+    What was asked for with a token or a session is for that client alone. 401 says how to
+    authenticate (RFC 9110, section 15.5.2).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,6 +84,8 @@ class SafeHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if message["status"] == HTTPStatus.UNAUTHORIZED:
+                    headers.setdefault("www-authenticate", "Bearer")
                 if private:
                     rules = headers.get("cache-control", "no-cache").split(", ")
                     rules = ["private", *(rule for rule in rules if rule != "public")]

@@ -173,6 +173,8 @@ class Connection:
         except (KeyError, TypeError):
             sentence = f"{self.url} answers with status {error.code}"
         if error.code == 401:
+            if self._token is None:
+                sentence = f"{self.url} asks for a token here: get one from its operator."
             return ServiceError(f"{sentence} Then run `swingbot login {self.url}`")
         if error.code == 404:
             return NotFound(sentence)

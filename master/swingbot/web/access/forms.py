@@ -32,6 +32,7 @@ from ..http.fair_threads import in_turn
 from ..http.render import Renderer
 from .session import Sessions, bearer_of
 
+NO_TOKEN: Final = "This needs a token: send `Authorization: Bearer <token>`."
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
 # The policy of the other pages, but forms may be sent to this site.
 FORM_HEADERS: Final = {
@@ -103,13 +104,13 @@ class Forms:
     async def person(self, request: Request, needs: Role) -> Person:
         """Return the person who makes the change.
 
-        Raises HTTPException: 403 without the required role, 401 for a token that is not valid,
-        429 for one that writes too often.
+        Raises HTTPException: 401 for who is not known, 403 without the required role, 429 for a
+        token that writes too often.
         """
         person = await self._sessions.person(request)
         refused = refusal(person, needs)
         if refused is not None:
-            raise HTTPException(403, refused)
+            raise HTTPException(401 if person is None else 403, refused)
         assert person is not None
         wait = self._writes.take(str(person.token), self._now())
         if wait > 0:
@@ -124,10 +125,10 @@ class Forms:
     async def token_holder(self, request: Request, needs: Role) -> Person:
         """Return the person of a script that makes a change without a form.
 
-        Raises HTTPException as `person` does, and 403 without a token.
+        Raises HTTPException as `person` does, and 401 without a token.
         """
         if bearer_of(request) is None:
-            raise HTTPException(403, "This needs a token: send `Authorization: Bearer <token>`.")
+            raise HTTPException(401, NO_TOKEN)
         return await self.person(request, needs)
 
     async def still(self, request: Request) -> None:
@@ -141,8 +142,8 @@ class Forms:
     async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
         """Return the submitted form.
 
-        Raises HTTPException: 403 without sign-in or the required role, or if the form is from
-        another site, 413 for a form that is too large.
+        Raises HTTPException as `person` does, 403 for a form from another site, 413 for one that is
+        too large.
         """
         person = await self.person(request, needs)
         values = await self._values(request)
@@ -212,8 +213,8 @@ class Forms:
         try:
             await self._sessions.sign_in(request, values.get("key", "").strip(), answer)
         except HTTPException as error:
-            status = 403 if error.status_code == HTTPStatus.UNAUTHORIZED else error.status_code
-            return await in_turn(request, self.ask, request, error.detail, status, error.headers)
+            words = (error.detail, error.status_code, error.headers)
+            return await in_turn(request, self.ask, request, *words)
         return answer
 
     async def sign_out(self, request: Request) -> Response:

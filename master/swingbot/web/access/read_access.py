@@ -110,5 +110,4 @@ class ReadAccess:
             request,
             401,
             "This page requires a token; ask the operator for one.",
-            {"www-authenticate": "Bearer"},
         )

@@ -89,7 +89,7 @@ class Sessions:
         if person is not None:
             return person
         if (ended := await in_turn(request, self._ended, text)) is not None:
-            raise HTTPException(401, str(ended), headers={"www-authenticate": "Bearer"})
+            raise HTTPException(401, str(ended))
         client = client_of(request)
         wait = self._failures.take(client, self._now())
         if wait > 0:
@@ -100,11 +100,7 @@ class Sessions:
             )
         await in_turn(request, self._note, "sign-in refused", refuse_sign_in, client)
         await asyncio.sleep(self._pause)
-        raise HTTPException(
-            401,
-            "This token is invalid; ask the operator for another one.",
-            headers={"www-authenticate": "Bearer"},
-        )
+        raise HTTPException(401, "This token is invalid; ask the operator for another one.")
 
     def _holder(self, text: str) -> Person | None:
         token = tokens.looks_like_one(text)

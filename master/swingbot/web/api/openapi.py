@@ -162,7 +162,12 @@ def _security(one: Operation, reading: str) -> list[dict[str, list[str]]]:
 
 def _error(status: HTTPStatus) -> Schema:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    return {"description": _ERRORS[status], "content": content}
+    described: Schema = {"description": _ERRORS[status], "content": content}
+    if status == HTTPStatus.UNAUTHORIZED:
+        described["headers"] = {
+            "WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}
+        }
+    return described
 
 
 def _answer(one: Operation) -> Schema:

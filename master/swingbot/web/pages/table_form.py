@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -44,7 +43,6 @@ from swingbot.service.table.plan_text import plan_lines
 from swingbot.service.table.request import TableRequest
 from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
-from swingbot.web.access.session import bearer_of
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
 from swingbot.web.http.render import Renderer
 from swingbot.web.pages.form_body import (
@@ -151,14 +149,12 @@ class TableForm:
 
     def _asked_at(self, door: Door) -> Callable[[Request], Awaitable[Response]]:
         async def ask(request: Request) -> Response:
-            person = await self._forms.person(request, Role.SUBMITTER)
-            kind, body = request.headers.get("content-type", ""), await request.body()
+            kind = request.headers.get("content-type", "")
+            by_script = kind.startswith("application/json")
+            holder = self._forms.token_holder if by_script else self._forms.person
+            person, body = await holder(request, Role.SUBMITTER), await request.body()
             await self._forms.still(request)
-            if kind.startswith("application/json"):
-                if bearer_of(request) is None:
-                    raise HTTPException(
-                        403, "JSON requests need a token: send `Authorization: Bearer <token>`."
-                    )
+            if by_script:
                 sent, dry_run = await in_turn(request, read_json, body, self._patch_bytes)
                 form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
                 return await self._in_turn(form, self._answer_json, dry_run)

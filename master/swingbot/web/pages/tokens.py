@@ -13,7 +13,7 @@ from swingbot.core.access.roles import Person, Role, may
 from swingbot.service.access import NotYourToken, revoke_over_the_web
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.web.access.forms import FORM_HEADERS, Forms
+from swingbot.web.access.forms import FORM_HEADERS, NO_TOKEN, Forms
 from swingbot.web.http.fair_threads import in_turn
 from swingbot.web.http.render import Renderer, is_json
 from swingbot.web.http.snapshot_reader import SnapshotReader
@@ -37,11 +37,7 @@ class TokenPages:
         """Tokens that are valid; with `?over=1` those too that have ended."""
         person = await self._forms.visitor(request)
         if person is None and is_json(request):
-            raise HTTPException(
-                401,
-                "This needs a token: send `Authorization: Bearer <token>`.",
-                {"www-authenticate": "Bearer"},
-            )
+            raise HTTPException(401, NO_TOKEN)
         return await in_turn(request, self._shown, request, person)
 
     def _shown(self, request: Request, person: Person | None) -> Response:
