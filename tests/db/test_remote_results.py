@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from swingbot.core.limits import FIELD_CHARACTERS
 from tests import builders as make
 from tests.database import fresh
 from tests.db.test_remote import elsewhere, here, run
@@ -44,6 +45,18 @@ REFUSED: Final = {
     f"history {HACKBENCH}": "choose one by tree, testbox and unit job",
     f"history {HACKBENCH} --testbox nosuch": "those that have are vm-icount, vm-tcg",
     f"history {make.METRIC} --tree other": "those that have are stable",
+    **{
+        f"{words} {'x' * (FIELD_CHARACTERS + 1)}": f"{name} must have at most 300 characters"
+        for words, name in {
+            "results base": "kernel",
+            "results --metric": "metric",
+            "results base tip --testbox": "testbox",
+            "history": "metric",
+            f"history {make.METRIC} --tree": "tree",
+            f"history {make.METRIC} --unit-job": "unit_job",
+            f"history {make.METRIC} --compiler": "compiler",
+        }.items()
+    },
     f"history {make.METRIC} --unit-job nosuch": "unit job 'nosuch' has no boot",
 }
 

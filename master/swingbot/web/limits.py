@@ -33,8 +33,6 @@ UPLOAD_SECONDS: Final = 3600.0
 OUTCOME_BYTES: Final = 8 << 20
 # Bytes of the phase that a controller tells.
 PHASE_BYTES: Final = 1 << 14
-# Characters of a field of a form, or of a value in an address.
-FIELD_CHARACTERS: Final = 300
 # Parts of a form.
 FORM_PARTS: Final = 200
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from swingbot.core.limits import QUERY_VALUES, RESULT_KERNELS
+from swingbot.core.limits import FIELD_CHARACTERS, QUERY_VALUES, RESULT_KERNELS
 from swingbot.core.model.comparison_row import VERDICTS
 from swingbot.service.ports import RequestError
 
@@ -41,7 +41,7 @@ class ResultsQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryQuery:
-    """A metric over the commits of a tree.
+    """A metric over the commits of a tree. Raises RequestError for a value that is too long.
 
     An empty tree, testbox or unit job: the only one that has the metric. An empty configuration or
     compiler: that of the tree.
@@ -54,19 +54,31 @@ class HistoryQuery:
     kconfig: str = ""
     compiler: str = ""
 
+    def __post_init__(self) -> None:
+        for name, value in self.given().items():
+            checked(name, value)
+
     def given(self) -> dict[str, str]:
         """Return the names that are not empty, as parameters of an address."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
+def checked(name: str, value: str) -> str:
+    """Return a value that names something. Raises RequestError for one that is too long."""
+    if len(value) > FIELD_CHARACTERS or "\0" in value:
+        raise RequestError(f"{name} must have at most {FIELD_CHARACTERS} characters")
+    return value
+
+
 def query_of(pairs: Iterable[tuple[str, str]]) -> ResultsQuery:
     """Return the query that pairs of name and value make. Raises RequestError."""
     given = list(pairs)
-    for name, _ in given:
+    for name, value in given:
         if name not in _KNOWN:
             raise RequestError(
                 f"{name[:40]!r} is not a parameter of results; use {', '.join(_KNOWN)}"
             )
+        checked(name, value)
 
     def listed(name: str) -> tuple[str, ...]:
         values = [one.strip() for key, value in given if key == name for one in value.split(",")]

@@ -12,6 +12,7 @@ from typing import Any, Final
 import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.exceptions import HTTPException
 
+from swingbot.core.limits import FIELD_CHARACTERS
 from swingbot.core.table.request_document import SentTable
 from swingbot.service.ports import RequestError
 from swingbot.web import limits
@@ -58,9 +59,9 @@ class Submitted:
     def text(self, name: str) -> str:
         """Return a field, stripped. Raises RequestError if it is too long."""
         value = self.values.get(name, "").strip()
-        if len(value) > limits.FIELD_CHARACTERS:
+        if len(value) > FIELD_CHARACTERS:
             raise RequestError(
-                f"{name} has {len(value)} characters; the limit is {limits.FIELD_CHARACTERS}"
+                f"{name} has {len(value)} characters; the limit is {FIELD_CHARACTERS}"
             )
         return value
 

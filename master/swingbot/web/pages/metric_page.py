@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.limits import FIELD_CHARACTERS
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw.tables import CsvColumn, csv_lines
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import Lab
 from swingbot.service.report.metric_document import PLOTTED, MetricHistories
-from swingbot.service.report.results_query import HistoryQuery
+from swingbot.service.report.results_query import HistoryQuery, checked
 
-from .. import limits
 from ..http.csv_attachment import csv_attachment
 from ..http.filters import swing_change
 from ..http.render import Renderer, metric_page
@@ -87,7 +87,7 @@ class MetricPages:
             raise HTTPException(
                 400, f"{min(unknown)[:40]!r} is not a parameter here; use {', '.join(names)}."
             )
-        query = HistoryQuery(**{name: _text(request, name) for name in names})
+        query = HistoryQuery(**{name: request.query_params.get(name, "") for name in names})
         if not query.metric:
             raise HTTPException(400, "Give a metric; /metrics.json lists all.")
         return JSONResponse(self._histories.document(query))
@@ -95,7 +95,7 @@ class MetricPages:
     def show(self, request: Request) -> Response:
         tree, testbox = request.path_params["tree"], request.path_params["testbox"]
         names, form = _without_form(request.path_params["names"])
-        if "\0" in tree + testbox + names or len(names) > 2 * limits.FIELD_CHARACTERS:
+        if "\0" in tree + testbox + names or len(names) > 2 * FIELD_CHARACTERS:
             raise NotFound("this page does not exist: its address has no valid names")
         kconfig, compiler = (_text(request, name) for name in ("kconfig", "compiler"))
         with self._source.reading() as conn:
@@ -168,10 +168,7 @@ class MetricPages:
 
 
 def _text(request: Request, name: str) -> str:
-    text = request.query_params.get(name, "")
-    if len(text) > limits.FIELD_CHARACTERS or "\0" in text:
-        raise HTTPException(400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters.")
-    return text
+    return checked(name, request.query_params.get(name, ""))
 
 
 def _without_form(names: str) -> tuple[str, str]:

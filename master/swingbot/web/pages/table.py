@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -27,9 +26,9 @@ from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
 from swingbot.core.text.plain import clean
 from swingbot.service.ports.kernels import KernelRecords
+from swingbot.service.report.results_query import checked
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 
-from .. import limits
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 from ..plots.picture import picture
@@ -194,10 +193,7 @@ def _series_of(request: Request) -> SeriesKey:
 
 
 def _text(request: Request, name: str) -> str:
-    text = request.query_params.get(name, "")
-    if len(text) > limits.FIELD_CHARACTERS or "\0" in text:
-        raise HTTPException(400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters.")
-    return text
+    return checked(name, request.query_params.get(name, ""))
 
 
 def _rule_of(request: Request, sheet: Sheet) -> str:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
-from swingbot.core.limits import LOOKS, TABLE_BOOTS
+from swingbot.core.limits import FIELD_CHARACTERS, LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.bundle import BadBundle, SentCommits
@@ -41,7 +41,6 @@ from swingbot.service.table.kernels import (
 from swingbot.service.table.plan import Requested, TablePlan
 from swingbot.service.table.plan_text import plan_lines
 from swingbot.service.table.request import TableRequest
-from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
 from swingbot.web.http.render import Renderer
@@ -140,9 +139,7 @@ class TableForm:
 
         def show(request: Request) -> Response:
             given = {name: ",".join(request.query_params.getlist(name)) for name in TEXTS}
-            values = {
-                name: text for name, text in given.items() if len(text) <= limits.FIELD_CHARACTERS
-            }
+            values = {name: text for name, text in given.items() if len(text) <= FIELD_CHARACTERS}
             return self._page(door, request, Submitted(values=values))
 
         return show
