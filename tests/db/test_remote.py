@@ -151,6 +151,27 @@ def test_a_token_is_not_sent_in_the_open_unless_asked_to(url: str, tmp_path: Pat
         tried = run(f"login {url} {option}", env, "swingbot_x\n")
         assert tried.exit_code == 1 and "cannot be reached" in tried.output
     assert not (tmp_path / "swingbot").exists()
+    by_variables = env | {"SWINGBOT_URL": url, "SWINGBOT_TOKEN": "x"}
+    for words in ("list trees", "compare a b", "raw c1 --out x", "incident close i1", "login"):
+        refused = run(words, by_variables)
+        assert refused.exit_code == 2 and "could read your token" in refused.output, words
+    for allowed in (by_variables | {"SWINGBOT_INSECURE": "1"}, env | {"SWINGBOT_URL": url}):
+        tried = run("list trees", allowed)
+        assert tried.exit_code == 1 and "cannot be reached" in tried.output
+
+
+def test_a_login_remembers_that_its_token_may_be_sent_in_the_open(tmp_path: Path) -> None:
+    """A name of this machine that is no loopback address."""
+    env = {"XDG_CONFIG_HOME": str(tmp_path)}
+    with stranger(200, SERVICE, b'{"who": "Ada", "role": "reader"}') as (url, seen):
+        proxied = env | {"http_proxy": url, "no_proxy": ""}
+        lab = "http://lab.example"
+        assert run(f"login {lab} --insecure", proxied, "x\n").exit_code == 0
+        assert run("login", proxied).exit_code == 0
+        assert run("login", proxied | {"SWINGBOT_TOKEN": "y"}).exit_code == 0
+        assert seen == ["Bearer x", "Bearer x", "Bearer y"]
+        other = proxied | {"SWINGBOT_URL": "http://other.example", "SWINGBOT_TOKEN": "y"}
+        assert run("login", other).exit_code == 2 and len(seen) == 3
 
 
 def test_a_port_alone_finds_no_service(tmp_path: Path) -> None:

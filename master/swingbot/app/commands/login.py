@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 import click
 
@@ -25,7 +26,8 @@ def login(url: str | None, anonymous: bool, insecure: bool) -> None:
     standard input. It is kept in ~/.config/swingbot/login.json, readable for you alone, and sent
     to URL only.
 
-    SWINGBOT_URL and SWINGBOT_TOKEN outrank it. An empty SWINGBOT_URL, or --config, --state or
+    SWINGBOT_URL and SWINGBOT_TOKEN outrank it; over http to another host they need
+    SWINGBOT_INSECURE=1. An empty SWINGBOT_URL, or --config, --state or
     --port, mean the service on this host.
 
     \b
@@ -39,10 +41,10 @@ def login(url: str | None, anonymous: bool, insecure: bool) -> None:
             click.echo("not logged in: commands use the service on this host")
             return
     else:
-        url = logins.url_of(url)
-        if not (anonymous or insecure):
-            logins.check_private(url)
-        found = Login(url=url, token=None if anonymous else _asked())
+        found = Login(url=logins.url_of(url), token=None if anonymous else "", insecure=insecure)
+        found.check_private()  # before it is asked for
+        if not anonymous:
+            found = replace(found, token=_asked())
     person = Connection(found).json("/login.json")
     if url is not None:
         logins.write(logins.file_of(os.environ), found)

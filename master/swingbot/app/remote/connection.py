@@ -49,6 +49,8 @@ class Connection:
     """
 
     def __init__(self, login: Login) -> None:
+        """Raises NoLogin if the token can be read on its way."""
+        login.check_private()
         self.url, self._token = login.url, login.token
         # behind a jump host the service is at a port of this machine, where no proxy gets
         proxies = [urllib.request.ProxyHandler({})] if is_here(login.url) else []

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,10 +27,28 @@ class NoLogin(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """`url` has no slash at its end. `token` is None for who only reads open pages."""
+    """`url` has no slash at its end. `token` is None for who only reads open pages.
+
+    `insecure`: its owner lets the token be sent in the open.
+    """
 
     url: str
     token: str | None = None
+    insecure: bool = False
+
+    def check_private(self) -> None:
+        """Raise NoLogin if the token can be read on its way."""
+        if (
+            self.token is not None
+            and not self.insecure
+            and urlsplit(self.url).scheme == "http"
+            and not is_here(self.url)
+        ):
+            raise NoLogin(
+                f"everybody on the way to {self.url} could read your token: use its https address,"
+                " or `ssh -L` and http://127.0.0.1; `swingbot login --insecure` and"
+                " SWINGBOT_INSECURE=1 send it all the same"
+            )
 
 
 def url_of(text: str) -> str:
@@ -58,15 +76,6 @@ def is_here(url: str) -> bool:
         return host == "localhost"
 
 
-def check_private(url: str) -> None:
-    """Raise NoLogin if a token sent to `url` can be read on its way."""
-    if urlsplit(url).scheme == "http" and not is_here(url):
-        raise NoLogin(
-            f"everybody on the way to {url} could read your token: use its https address, or"
-            " `ssh -L` and http://127.0.0.1; --insecure sends it all the same"
-        )
-
-
 def token_of(text: str) -> str:
     """Return a token as it is sent. Raises NoLogin."""
     token = text.strip()
@@ -88,18 +97,22 @@ def current(environ: Mapping[str, str] | None = None) -> Login | None:
     """Return the login that commands use; None: the service on this host. Raises NoLogin.
 
     SWINGBOT_URL and SWINGBOT_TOKEN outrank the file, and so do variables that name a service here.
+    SWINGBOT_INSECURE lets the token be sent in the open.
     """
     env = os.environ if environ is None else environ
     named, token = env.get("SWINGBOT_URL"), env.get("SWINGBOT_TOKEN")
+    insecure = bool(env.get("SWINGBOT_INSECURE"))
     if named == "" or (named is None and any(env.get(name) for name in _HERE)):
         return None
     if named is not None and token:
-        return Login(url=url_of(named), token=token_of(token))
+        return Login(url=url_of(named), token=token_of(token), insecure=insecure)
     stored = read(file_of(env))
+    if stored is not None and insecure:
+        stored = replace(stored, insecure=True)
     if named is None:
         if stored is None or not token:
             return stored
-        return Login(url=stored.url, token=token_of(token))
+        return replace(stored, token=token_of(token))
     url = url_of(named)
     return stored if stored is not None and stored.url == url else Login(url=url)
 
@@ -118,7 +131,11 @@ def read(file: Path) -> Login | None:
     try:
         document = json.loads(content)
         token = document["token"]
-        return Login(url=url_of(document["url"]), token=None if token is None else token_of(token))
+        return Login(
+            url=url_of(document["url"]),
+            token=None if token is None else token_of(token),
+            insecure=document.get("insecure") is True,
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise NoLogin(f"{file} is not a login; run `swingbot login URL` again") from None
 
@@ -126,5 +143,7 @@ def read(file: Path) -> Login | None:
 def write(file: Path, login: Login) -> None:
     """Store the login for this person alone. Raises OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    document = {"url": login.url, "token": login.token}
+    document: dict[str, object] = {"url": login.url, "token": login.token}
+    if login.insecure:
+        document["insecure"] = True
     private_file.write(file, (json.dumps(document, indent=2) + "\n").encode())
