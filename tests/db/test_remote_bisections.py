@@ -189,7 +189,7 @@ def test_a_token_without_the_role_or_of_another_tree_or_over_is_refused(
         refused = run(words, ada)
         assert refused.exit_code != 0 and sentence in refused.output, refused.output
     anonymous = {name: text for name, text in ada.items() if name != "SWINGBOT_TOKEN"}
-    assert "needs a token" in run(words, anonymous).output
+    assert "asks for a token here" in run(words, anonymous).output
     assert "--trusted works on the service's own host only" in run(f"{words} --trusted", ada).output
     assert not scalar(site, "SELECT count(*) FROM bisection")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -119,12 +120,12 @@ def a_manifest(files: list[Any], *boots: Any) -> bytes:
     return json.dumps(about | {"files": files, "boots": boots}).encode()
 
 
-def asked(pages: Mapping[str, bytes], tmp_path: Path) -> Result:
+def asked(pages: Mapping[str, bytes], tmp_path: Path, options: str = "") -> Result:
     """What `swingbot raw c1` says of a service with these pages below /raw/c1/."""
     answers = {f"/raw/c1/{path}": (200, SERVICE, page) for path, page in pages.items()}
     with stranger(200, SERVICE, answers=answers) as (url, _):
         env = {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path / "home")}
-        return run(f"raw c1 --out {tmp_path / 'deep' / 'out'}", env)
+        return run(f"raw c1 --out {tmp_path / 'deep' / 'out'} {options}", env)
 
 
 def samples(*roots: str) -> bytes:
@@ -185,6 +186,47 @@ def test_no_guest_writes_to_the_directory_of_its_boot(tmp_path: Path) -> None:
     assert (out / "result" / "a" / "fine").read_bytes() == b"evil"
 
 
+@pytest.mark.parametrize("words", ["raw c1", "raw x1"])
+def test_what_is_too_large_is_refused_before_anything_is_written(
+    words: str, measured: Served, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for env in (here(measured), elsewhere(measured, tmp_path)):
+        refused = run(f"{words} --max-size 10K --out {out}", env)
+        assert refused.exit_code == 2 and not out.exists(), refused.output
+        assert "more than 10.0 KiB: give --max-size" in refused.stderr
+        wrong = run(f"{words} --max-size 10X --out {out}", env)
+        assert wrong.exit_code == 2 and "write it as 500M or 20G" in wrong.stderr
+    said = run(f"{words} --max-size 1G --out {out}", elsewhere(measured, tmp_path))
+    assert said.exit_code == 0 and "to unpack; at most 1.0 GiB" in said.stderr
+    assert sum(map(len, files(out).values())) < 1 << 30
+
+
+def test_more_than_the_manifest_says_is_not_written_either(tmp_path: Path) -> None:
+    """Samples have no size there, nor have directories and files without content."""
+    empty = hashlib.sha256(b"").hexdigest()
+    paths = [f"{n}/{'d/' * 30}f" for n in range(9)]
+    many = [{"path": path, "sha256": empty, "size": 0} for path in paths]
+    for pages in (
+        {"manifest.json": a_manifest([]), "samples.csv": samples(*["a"] * 40_000)},
+        {"manifest.json": a_manifest(many)} | dict.fromkeys(paths, b""),
+    ):
+        said = asked(pages, tmp_path, "--max-size 1M")
+        assert said.exit_code == 1 and "would have more than 1.0 MiB" in said.stderr, said.output
+        written = [path for path in (tmp_path / "deep" / "out").rglob("*") if path.is_file()]
+        assert sum(path.stat().st_blocks * 512 for path in written) <= 1 << 20
+        shutil.rmtree(tmp_path / "deep")
+
+
+def test_results_that_many_boots_share_are_counted_for_each(tmp_path: Path) -> None:
+    tar = "0" * 64
+    file = {"path": "x0/results.tar", "sha256": tar, "size": 300 << 20}
+    boots = [A_BOOT | {"id": f"x{n}", "files": {"results.tar": {"sha256": tar}}} for n in range(60)]
+    said = asked({"manifest.json": a_manifest([file], *boots)}, tmp_path)
+    assert said.exit_code == 2 and "give --max-size 19G" in said.stderr, said.output
+    assert not (tmp_path / "deep").exists()
+
+
 @pytest.mark.parametrize(
     "pages",
     [
@@ -202,7 +244,8 @@ def test_a_service_that_answers_nonsense_gets_a_sentence(
     pages: dict[str, bytes], tmp_path: Path
 ) -> None:
     said = asked(pages, tmp_path)
-    assert said.exit_code == 1 and said.stderr.startswith("swingbot: "), said.output
+    last = said.stderr.splitlines()[-1]
+    assert said.exit_code == 1 and last.startswith("swingbot: "), said.output
     assert "something else than a manifest" in said.stderr or "a line has more" in said.stderr
 
 

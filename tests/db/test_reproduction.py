@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 from swingbot.adapters.kernel_reader import ChildKernelRecords
-from swingbot.app import address
+from swingbot.app import address, kit_file
 from swingbot.app.cli import main
 from swingbot.app.kit_file import unpack
 from swingbot.app.settings import load, with_place
@@ -484,3 +484,21 @@ def test_a_service_names_no_directory_but_one_of_the_kit(name: str, tmp_path: Pa
     with pytest.raises(OSError, match="is not the name of a directory|is not a file of"):
         unpack(write, name, tmp_path / "inner" / "out")
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_kit_that_grows_too_large_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(file: BinaryIO) -> None:
+        with tarfile.open(fileobj=file, mode="w:gz") as tar:
+            entry = tarfile.TarInfo("kit/a")
+            entry.size = 3 << 20
+            tar.addfile(entry, io.BytesIO(bytes(entry.size)))
+
+    monkeypatch.setattr(kit_file, "OUTPUT_BYTES", 2 << 20)
+    with pytest.raises(OSError, match="the kit is refused: it has more than"):
+        unpack(write, "kit", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(kit_file, "OUTPUT_BYTES", 4 << 20)
+    unpack(write, "kit", tmp_path / "out")
+    assert (tmp_path / "out" / "a").stat().st_size == 3 << 20

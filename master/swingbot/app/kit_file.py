@@ -11,9 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
+from swingbot.app.limits import OUTPUT_BYTES
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 
+_OVERHEAD_BYTES: Final = 4096  # of a file, for its name and its last block
 _KINDS: Final = ("report", "comparison", "experiment")
 
 
@@ -77,10 +79,12 @@ def unpack(write: Callable[[BinaryIO], object], name: str, directory: Path) -> N
 
 
 def _check(tar: tarfile.TarFile, name: str, archive: Path) -> None:
-    """Raise OSError for anything but files, and links between them, below the directory `name`.
+    """Raise OSError for anything but files, and links between them, below the directory `name`,
+    and for more than OUTPUT_BYTES.
 
     `name` is a service's, too: `/` would be above everything.
     """
+    size = 0
     if PurePosixPath(name).name != name:
         raise OSError(f"the kit is refused: {name[:200]!r} is not the name of a directory")
     for member in tar:
@@ -89,6 +93,12 @@ def _check(tar: tarfile.TarFile, name: str, archive: Path) -> None:
         inside = all(p[:1] == (name,) and len(p) > 1 and ".." not in p for p in parts)
         if not (inside and (member.isreg() or member.islnk())):
             raise OSError(f"the kit is refused: {member.name[:200]!r} is not a file of {name}")
+        size += member.size + _OVERHEAD_BYTES
+        if size > OUTPUT_BYTES:
+            raise OSError(
+                f"the kit is refused: it has more than {OUTPUT_BYTES >> 30} GiB; give --out a"
+                " .tar.gz to look at it packed"
+            )
 
 
 @contextmanager

@@ -42,6 +42,8 @@ JOURNAL_BYTES: Final = 1 << 30
 LOGIN_BYTES: Final = 4096
 TRACKING_BYTES: Final = 16 << 20
 ANSWER_BYTES: Final = 256 << 20
+# Bytes that `raw` or `reproduce` writes.
+OUTPUT_BYTES: Final = 16 << 30
 # Characters of the service's address.
 ADDRESS_CHARACTERS: Final = 2000
 # Numbers that `bisect run`'s command prints in a boot.

@@ -13,19 +13,28 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from swingbot.app.keep.progress import CopyProgress
+from swingbot.app.keep.progress import CopyProgress, amount
+from swingbot.app.limits import OUTPUT_BYTES
 from swingbot.core.raw import tables
 from swingbot.core.raw.readme import readme
 from swingbot.core.raw.tar_members import members
+from swingbot.core.text.numbers import count
+from swingbot.service.ports import RequestError
 from swingbot_jobs.language.program import Program
 
 Row = dict[str, Any]
+_GIB: Final = 1 << 30
+_OVERHEAD_BYTES: Final = 4096  # of a file, link or directory, for its name and its last block
 
 
 class FileMissing(Exception):
     """The service does not have a file; the message says why."""
+
+
+class ExportTooLarge(OSError):
+    """What is written would take more than the size that is allowed."""
 
 
 class LeadsElsewhere(OSError):
@@ -49,7 +58,7 @@ class RawResults(Protocol):
 
 
 class Export:
-    """Export to one directory.
+    """Export to one directory, which gets at most `max_size` bytes.
 
     `notes`: missing items and why; `kept`, `fetched`: numbers of files.
     """
@@ -60,9 +69,11 @@ class Export:
         out: Path,
         programs: Mapping[str, Program],
         say: Callable[[str], None],
+        max_size: int = OUTPUT_BYTES,
     ) -> None:
         self._source, self._out = source, out
         self._programs, self._say = programs, say
+        self._max_size = self._left = max_size
         self._sums: dict[str, str] = {}
         self.notes: list[str] = []
         self.fetched, self.kept, self.samples, self.runs, self.bytes = 0, 0, 0, 0, 0
@@ -70,21 +81,31 @@ class Export:
     def run(self, id: str, *, kernels: bool = True) -> None:
         """Fetch everything of c5, e6, b2, i1, r4, o7 or x12.
 
-        Raises NotFound, OSError if the directory is not writable.
+        Raises NotFound, RequestError if it is too large, OSError if the directory is not writable.
         """
         manifest = self._source.manifest(id)
         files = [
             file for file in manifest["files"] if kernels or not file["path"].startswith("kernels/")
         ]
-        self._out.mkdir(parents=True, exist_ok=True)
-        progress = CopyProgress(
-            "raw results", len(files), sum(file["size"] for file in files), self._say
+        boots = {boot["id"]: boot for boot in manifest["boots"]}
+        archives = {name: _archive(boot, files) for name, boot in boots.items()}
+        size = sum(file["size"] for file in files)
+        unpacked = sum(archive["size"] for archive in archives.values() if archive is not None)
+        self._say(
+            f"{id} has {count(len(files), 'file')} of {amount(size)}, and {amount(unpacked)} to"
+            f" unpack; at most {amount(self._max_size)} are written (--max-size)"
         )
+        if (needed := size + unpacked + _OVERHEAD_BYTES * len(files)) > self._max_size:
+            raise RequestError(
+                f"{id} takes {amount(needed)}, more than {amount(self._max_size)}: give --max-size"
+                f" {-(-needed // _GIB) + 1}G, or try --without-kernels"
+            )
+        self._make(self._out)
+        progress = CopyProgress("raw results", len(files), size, self._say)
         for file in files:
             self._fetch_file(id, file, progress)
-        boots = {boot["id"]: boot for boot in manifest["boots"]}
-        for boot in boots.values():
-            self._unpack(boot, manifest["kind"], files)
+        for name, boot in boots.items():
+            self._unpack(boot, manifest["kind"], archives[name])
         self._write_samples(self._source.samples(id))
         self._write("runs.csv", tables.csv_lines(tables.RUNS, tables.run_rows(boots.values())))
         self._write("facts.csv", tables.csv_lines(tables.FACTS, tables.fact_rows(boots.values())))
@@ -104,6 +125,7 @@ class Export:
             and target.stat().st_size == file["size"]
             and _sha256(target) == file["sha256"]
         ):
+            self._take(_OVERHEAD_BYTES + file["size"])
             self._sums[file["path"]] = file["sha256"]
             self.kept += 1
             progress.add(file["size"])
@@ -125,16 +147,8 @@ class Export:
 
     # --- a directory per boot and per run ---
 
-    def _unpack(self, boot: Row, kind: str, files: Iterable[Row]) -> None:
-        sha256 = ((boot["files"] or {}).get("results.tar") or {}).get("sha256")
-        archives = sorted(
-            file["path"]
-            for file in files
-            if file["sha256"] == sha256 and file["path"].endswith("results.tar")
-        )
-        # Equal results of two boots are one file in the store, but two files in the export.
-        own = f"{boot['id']}/results.tar"
-        archive = own if own in archives else next(iter(archives), None)
+    def _unpack(self, boot: Row, kind: str, results: Row | None) -> None:
+        archive = None if results is None else results["path"]
         place = (
             f"{boot['id']}/"
             if archive is None and kind != "boot"
@@ -180,7 +194,8 @@ class Export:
     def _link(self, root: str, place: str) -> None:
         """Link `boot` in a run's directory to the boot's directory, to store a console log once."""
         directory = self._place(f"{root}/boot").parent
-        directory.mkdir(parents=True, exist_ok=True)
+        self._make(directory)
+        self._take(_OVERHEAD_BYTES)
         link, target = directory / "boot", os.path.relpath(self._out / place, directory)
         if not link.is_symlink() or os.readlink(link) != target:
             link.unlink(missing_ok=True)
@@ -224,6 +239,21 @@ class Export:
 
     # --- writing ---
 
+    def _take(self, size: int) -> None:
+        """Raises ExportTooLarge for bytes beyond those that are allowed."""
+        self._left -= size
+        if self._left < 0:
+            raise ExportTooLarge(
+                f"{self._out} would have more than {amount(self._max_size)}, and what is missing"
+                " was not fetched: give a larger --max-size to go on"
+            )
+
+    def _make(self, directory: Path) -> None:
+        new = [one for one in (directory, *directory.parents) if not one.exists()]
+        for one in reversed(new):
+            self._take(_OVERHEAD_BYTES)
+            one.mkdir(exist_ok=True)
+
     def _place(self, path: str) -> Path:
         """Return where a file is written. Raises LeadsElsewhere.
 
@@ -245,12 +275,14 @@ class Export:
     def _put(self, path: str, chunks: Iterable[bytes]) -> str:
         """Write a file atomically; record and return its sha256."""
         target = self._place(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        self._make(target.parent)
+        self._take(_OVERHEAD_BYTES)
         temporary = target.with_name(target.name + ".part")
         digest = hashlib.sha256()
         try:
             with temporary.open("wb") as out:
                 for chunk in chunks:
+                    self._take(len(chunk))
                     digest.update(chunk)
                     out.write(chunk)
             temporary.replace(target)
@@ -259,6 +291,18 @@ class Export:
         if path != "SHA256SUMS":
             self._sums[path] = digest.hexdigest()
         return digest.hexdigest()
+
+
+def _archive(boot: Row, files: Iterable[Row]) -> Row | None:
+    """Return the results.tar of a boot. Equal results of two boots are one file in the store, but
+    two files in the export.
+    """
+    sha256 = ((boot["files"] or {}).get("results.tar") or {}).get("sha256")
+    found = [
+        file for file in files if file["sha256"] == sha256 and file["path"].endswith("results.tar")
+    ]
+    own = f"{boot['id']}/results.tar"
+    return min(found, key=lambda file: (file["path"] != own, file["path"]), default=None)
 
 
 def _sha256(path: Path) -> str:

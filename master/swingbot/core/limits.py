@@ -59,7 +59,7 @@ EFFECT_PCT: Final = (0.01, 100.0)
 
 # --- Other requests: refused ---
 
-# Characters of a field of a form, address or query.
+# Characters of a field or query.
 FIELD_CHARACTERS: Final = 300
 # Values of a filter of results; mails looked up.
 QUERY_VALUES: Final = 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, require_service, with_session_json
+from swingbot.app.limits import OUTPUT_BYTES
 from swingbot.app.raw_export import Export, RawResults
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
@@ -19,6 +21,14 @@ from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.terminal import say_json
 
 _SAY_SECONDS: Final = 2.0
+
+
+def _size(context: click.Context, option: click.Parameter, given: str) -> int:
+    """Return bytes; K, M, G and T are powers of 1024. Raises BadParameter."""
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", given, re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"{given!r} is not a size; write it as 500M or 20G")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
 
 
 def _say(line: str) -> None:
@@ -38,21 +48,37 @@ def _say(line: str) -> None:
     is_flag=True,
     help="Omit the configuration, System.map, build log and image of each kernel.",
 )
+@click.option(
+    "--max-size",
+    callback=_size,
+    default=f"{OUTPUT_BYTES >> 30}G",
+    show_default=True,
+    metavar="SIZE",
+    help="Write at most SIZE, such as 500M or 20G.",
+)
 @with_session_json
-def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
+def raw(
+    session: CommandContext,
+    id_: str,
+    out: Path,
+    without_kernels: bool,
+    max_size: int,
+    json_: bool,
+) -> None:
     """Fetch the raw results of a comparison, experiment, bisection, incident, report, order or
     boot.
 
     Writes every file unmodified and checked against its sha256, one directory per run named like
-    LKP's result roots, and tables for R and pandas; README describes the layout. After an
-    interruption, run the command again. Over HTTP, /raw/ID/ of the web service has the same files.
+    LKP's result roots, and tables for R and pandas; README describes the layout. Says how much it
+    will write before it begins. After an interruption, run the command again. Over HTTP, /raw/ID/
+    of the web service has the same files.
 
     \b
     Example:
       swingbot raw c5 --out /tmp/c5
     """
     programs = load_programs(Path(session.settings.paths.jobs) / "programs")
-    export = Export(_source(session, programs), out, programs, _say)
+    export = Export(_source(session, programs), out, programs, _say, max_size)
     export.run(id_, kernels=not without_kernels)
     if json_:
         counts = {
