@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from swingbot.core.plan.seen_hardware import short_of
 from swingbot_jobs import codec
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.testbox.file import load_all
+from swingbot_jobs.testbox.visible_hardware import short_of
 from swingbot_worker.site import Site
 from tests.boot import lab as labs
 from tests.boot.lab import virtual_lab

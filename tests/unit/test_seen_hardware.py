@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from swingbot.core.plan.seen_hardware import invalid_reason, short_of, whole
+from swingbot.core.plan.seen_hardware import invalid_reason, whole
 from swingbot_jobs.testbox.file import load_file
+from swingbot_jobs.testbox.visible_hardware import short_of
 
 RACK = replace(
     load_file(Path(__file__).parents[2] / "workers/testboxes/examples/serial-ipmi.yaml"),

@@ -14,7 +14,7 @@ from typing import IO, Any, Final, cast
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.outcome import Outcome
 from swingbot.core.model.records import Attempt, Order
-from swingbot.core.plan.seen_hardware import invalid_reason, short_of
+from swingbot.core.plan.seen_hardware import invalid_reason
 from swingbot.core.results.metric_names import within_budget
 from swingbot.service import limits
 from swingbot.service.faults import Faults
@@ -29,6 +29,7 @@ from swingbot_jobs.language.program import Program
 from swingbot_jobs.limits import SAMPLE_VALUE
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
+from swingbot_jobs.testbox.visible_hardware import short_of
 
 # Attempts at a boot that misses its job's demands: a transient fault is gone at the second attempt,
 # a permanent one remains at the third.

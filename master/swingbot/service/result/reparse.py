@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
-from swingbot.core.plan.seen_hardware import SEES, short_of
+from swingbot.core.plan.seen_hardware import SEES
 from swingbot.core.raw.changes import ChangedValues, changes
 from swingbot.core.results.metric_names import within_budget
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
@@ -26,6 +26,7 @@ from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.result.ingest import read_runs, without_hardware
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
+from swingbot_jobs.testbox.visible_hardware import short_of
 
 BOOTS_AT_ONCE: Final = 200  # boots whose ids are looked up together
 MOST_LISTED: Final = 1000  # changes listed in the result; table `reparse` has all of them
