@@ -47,6 +47,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.kbuild.log import error_lines
 from swingbot_worker.testbox.adopt import driver_options, survey
 from swingbot_worker.testbox.console import judge
+from swingbot_worker.testbox.ssh import memory_modules
 from tests.patch_series import a_diff
 from tests.regular_expressions import modules
 
@@ -358,6 +359,9 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     "a survey": lambda size: lambda: survey.answer("x", "device 020000 1:2 " * (size // 17)),
     "lines of a survey": lambda size: (
         lambda: survey.answer("x", "device 20000 8086:1572 i40e\na=b\n" * (size // 32))
+    ),
+    "memory modules of a machine": lambda size: (
+        lambda: memory_modules.described("11180000" * (size // 8))
     ),
     "drivers of a machine": lambda size: (
         lambda: driver_options.drivers("driver a b\n" * (size // 11))

@@ -13,7 +13,9 @@ from swingbot_jobs.testbox.definition import Testbox
 FAILED: Final = "failed: "  # prefix of the reason of a quarantine after repeated failures
 UNFIT: Final = "screening: "  # prefix of the reason of a quarantine after a failed screening
 # Facts of a boot that identify a machine, with the names in jobs/schema/facts.yaml
-HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
+HARDWARE: Final = (
+    *("model", "cpu_model", "nr_cpu", "memory_kb", "dimms", "microcode", "bios_version"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

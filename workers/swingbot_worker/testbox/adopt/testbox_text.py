@@ -169,6 +169,7 @@ def _described(survey: MachineSurvey) -> str:
         f"sockets x cores x threads {sockets}x{cores}x{threads}",
         f"microcode {survey.text('microcode')}" if survey.text("microcode") else "",
         f"firmware {survey.text('bios_version')}" if survey.text("bios_version") else "",
+        f"memory {survey.home.dimms}" if survey.home.dimms else "",
         f"disks {survey.text('disk_model')}" if survey.text("disk_model") else "",
         f"cards {survey.text('nic_driver')}" if survey.text("nic_driver") else "",
     ]

@@ -6,9 +6,11 @@ import fnmatch
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_worker.testbox.ssh import memory_modules
 from swingbot_worker.testbox.ssh.guest import WORD
 
 # Prints all properties that a boot or a check needs as `name=value` lines, in one connection.
@@ -43,6 +45,8 @@ say gateway "$(
 		sed -n 's/.* via \([^ ]*\).*/\1/p' | head -n 1
 )"
 """
+LENGTH: Final = 4000  # characters of a property
+_LENGTHS: Final = {"smbios": memory_modules.HEX_CHARACTERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class IdleSystemReport:
     def __getitem__(self, name: str) -> str:
         return self.said.get(name, "")
 
+    @property
+    def dimms(self) -> str:
+        """The machine's memory modules; empty if its firmware does not say."""
+        return memory_modules.described(self["smbios"])
+
     def number(self, name: str) -> int | None:
         """Return a property as a number; None if it is missing or not a decimal number."""
         value = self[name]
@@ -63,14 +72,14 @@ class IdleSystemReport:
 
 def question(workspace: str) -> str:
     """Return the script that prints the properties; `workspace` is created if it is missing."""
-    return _PROBE.replace("@WORKSPACE@", workspace)
+    return _PROBE.replace("@WORKSPACE@", workspace) + memory_modules.SCRIPT
 
 
 def answer(text: str) -> IdleSystemReport:
     """Parse the output of the script. Other lines, such as a login banner, are ignored."""
     return IdleSystemReport(
         {
-            match[1]: printable(match[2][:4000], " ")
+            match[1]: printable(match[2][: _LENGTHS.get(match[1], LENGTH)], " ")
             for line in text.splitlines()
             if (match := re.fullmatch(r"([a-z_]{1,20})=(.*)", line.strip()))
         }

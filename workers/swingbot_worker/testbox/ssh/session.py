@@ -224,6 +224,7 @@ class Session:
             "sending_seconds": round(time.monotonic() - began, 1),
             "entered_by": self.driver.enter,
             "idle_release": self.home["release"],
+            **({"dimms": self.home.dimms} if self.home.dimms else {}),
         }
         self.request.node.ready()
         self.request.fence.hold(ENTER_SECONDS)
