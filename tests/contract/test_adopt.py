@@ -34,6 +34,7 @@ from tests.contract.test_ipmi import left_by_a_killed_reader, serial_line, simul
 from tests.fakes import ssh_machine
 from tests.fakes.ssh_machine import SshMachine
 from tests.lab.debs import debian_program
+from tests.smbios import memory_device, table
 
 CPUS = 16
 CPU = """processor	: 0
@@ -44,6 +45,7 @@ SERIAL = """serinfo:1.0 driver revision:
 0: uart:16550A port:000003F8 irq:4 tx:0 rx:0
 1: uart:16550A port:000002F8 irq:3 tx:0 rx:0 RTS|CTS|DTR
 2: uart:unknown port:000003E8 irq:4"""
+MODULES = "memory 6 of 16 slots: 6 x 16 GiB at 2666 MT/s"
 PCI = {
     "0000:00:11.5": ("10601", "8086:A1D2", "ahci"),
     "0000:3b:00.0": ("20000", "8086:1572", "i40e"),
@@ -105,7 +107,11 @@ def described(
     )
     over = {f"/proc/{name}": proc / name for name in ("cpuinfo", "cmdline", "meminfo")}
     over["/proc/tty/driver/serial"] = proc / "serial"
-    return over | {"/sys": ssh_machine.tree(folder / "sys", sys_files)}
+    sys = ssh_machine.tree(folder / "sys", sys_files)
+    modules = [memory_device(16384, 2666)] * 6 + [memory_device(None)] * 10
+    (sys / "firmware/dmi/tables").mkdir(parents=True)
+    (sys / "firmware/dmi/tables/DMI").write_bytes(table(*modules))
+    return over | {"/sys": sys}
 
 
 @pytest.fixture
@@ -147,7 +153,15 @@ def test_a_server_with_two_sockets_gets_its_file_and_another_run_changes_nothing
         "Intel Xeon Silver 4208",
         "intel-xeon-silver-4208-2s",
     )
-    for part in ("PowerEdge R440", "2x4x2", "0x5003604", "2.12.2", "SAMSUNG", "eth0: i40e"):
+    for part in (
+        "PowerEdge R440",
+        "2x4x2",
+        "0x5003604",
+        "2.12.2",
+        "SAMSUNG",
+        "eth0: i40e",
+        MODULES,
+    ):
         assert part in testbox.description
     assert testbox.kconfig == "server-x86_64+nic-fast"
     assert "CONFIG_MLX5_CORE for the driver mlx5_core" in done.output
@@ -211,8 +225,9 @@ def test_a_machine_with_fewer_cpus_and_memory_than_its_file_differs(
         out.read_text().replace("nr_cpu: 16", "nr_cpu: 32").replace(": 96450", ": 192900")
     )
     kept = out.read_text()
-    done = run("--out", str(out))
+    done = run("--out", str(out), "--kernel", str(out))
     assert (done.exit_code, out.read_text()) == (1, kept)
+    assert f"-> {out} was not booted: let file and machine agree first." in done.output
     assert "nr_cpu is 16 on the machine, and 32 in the file" in done.output
     assert "memory_mb is 96450 on the machine, and 192900 in the file" in done.output
 

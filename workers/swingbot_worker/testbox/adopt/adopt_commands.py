@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from swingbot_jobs import codec
 from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.definition import Testbox
@@ -15,6 +16,7 @@ from swingbot_jobs.testbox.file import NAME, load
 from swingbot_jobs.yaml_lines import LineError
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
+from swingbot_worker.testbox.adopt import proof_boot
 from swingbot_worker.testbox.adopt.adoption import (
     BMC_USER,
     AdoptionInput,
@@ -24,16 +26,20 @@ from swingbot_worker.testbox.adopt.adoption import (
     driver_for,
     name_of,
 )
+from swingbot_worker.testbox.adopt.proof_boot import ProofBoot
 from swingbot_worker.testbox.adopt.testbox_text import Adoption, text_of, to_do
+from swingbot_worker.testbox.check import as_text
 
 EXAMPLE = """\b
 Examples:
   swingbot-worker adopt rack1.lab.example.org --key /etc/swingbot/testbox-key \\
       --known-hosts /etc/swingbot/known_hosts --out workers/testboxes/rack1.yaml
   swingbot-worker adopt rack1 --key K --known-hosts H --bmc rack1-bmc >rack1.yaml
+  swingbot-worker adopt rack1 --key K --known-hosts H --out workers/testboxes/rack1.yaml \\
+      --kernel /tmp/kernel/bzImage
 
-Exit status: 0 the file was written, or matches the machine, 1 the machine cannot be a testbox yet,
-or differs from its file, 2 not reached, or invalid usage."""
+Exit status: 0 the file was written, or matches the machine and the kernel, 1 the machine cannot be
+a testbox yet, or machine or kernel differ from its file, 2 not reached, or invalid usage."""
 
 
 @click.command("adopt", epilog=EXAMPLE)
@@ -79,7 +85,12 @@ or differs from its file, 2 not reached, or invalid usage."""
     type=click.Path(path_type=Path, dir_okay=False),
     help="Testbox file to write, NAME.yaml; an existing one is kept and compared.",
 )
-@click.option("--json", "as_json", is_flag=True, help='Print {"file", "to_do", "differs"}.')
+@click.option(
+    "--kernel",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Kernel image to boot once from the file in --out, to prove file and configuration.",
+)
+@click.option("--json", "as_json", is_flag=True, help='Print {"file", "to_do", "differs", "boot"}.')
 def command(
     host: str,
     key: Path,
@@ -89,6 +100,7 @@ def command(
     bmc_password_file: Path | None,
     console: str,
     out: Path | None,
+    kernel: Path | None,
     as_json: bool,
 ) -> None:
     """Write the testbox file of the machine that answers at HOST.
@@ -97,6 +109,9 @@ def command(
     proposes a kernel configuration. On the machine it only creates the directory /run/swingbot, and
     writes a line to the kernel log and to each serial line. The file goes to stdout, and what is
     left to a person to stderr.
+
+    With --kernel the machine leaves its idle system once: it boots that kernel, measures for a
+    moment and reboots. Every fact of the kernel is compared with the file and the idle system.
     """
     name = name_of(host, out)
     if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):
@@ -112,13 +127,22 @@ def command(
             console=_words(console),
         )
         site = from_environment()
+        if kernel is not None:
+            _check_place(out, name, site)
         before = _file_before(out, site)
         adoption = adopt(name, driver, given, site, tell)
-        _finish(adoption, out, before, site, as_json)
+        _finish(adoption, out, before, site, kernel, as_json)
     except NotReady as error:
         fail(1, str(error))
     except (InfraError, LineError, OSError, ValueError) as error:
         fail(2, str(error))
+
+
+def _check_place(out: Path | None, name: str, site: Site) -> None:
+    """End the command if an order would not find the file."""
+    place = site.workers / "testboxes" / f"{name}.yaml"
+    if out is None or out.resolve() != place.resolve():
+        fail(2, f"--kernel boots from {place}: give --out {place}, or set SWINGBOT_PATHS_WORKERS")
 
 
 def _file_before(out: Path | None, site: Site) -> Testbox | None:
@@ -135,7 +159,12 @@ def _testbox(text: str, name: str, site: Site) -> Testbox:
 
 
 def _finish(
-    adoption: Adoption, out: Path | None, before: Testbox | None, site: Site, as_json: bool
+    adoption: Adoption,
+    out: Path | None,
+    before: Testbox | None,
+    site: Site,
+    kernel: Path | None,
+    as_json: bool,
 ) -> None:
     text = text_of(adoption)
     machine = _testbox(text, f"{adoption.name}.yaml", site)
@@ -148,14 +177,36 @@ def _finish(
             file.write(text)
         tell(f"{out} is written; read it, then run swingbot-worker check {adoption.name}")
     sentences = to_do(adoption)
+    proof = None
+    if kernel is not None and differs:
+        sentences.append(f"{kernel} was not booted: let file and machine agree first.")
+    elif kernel is not None:
+        proof = proof_boot.prove(before or machine, kernel, adoption.survey.facts, site, tell)
     if as_json:
-        say_json({"file": text, "to_do": sentences, "differs": differs})
+        boot = codec.plain(proof) if proof else None
+        say_json({"file": text, "to_do": sentences, "differs": differs, "boot": boot})
     else:
         if out is None:
             click.echo(text, nl=False)
         for sentence in (*differs, *sentences):
             tell(f"-> {sentence}")
-    sys.exit(1 if differs else 0)
+        if proof is not None:
+            _show(proof, adoption.name, kernel)
+    sys.exit(1 if differs or (proof is not None and not proof.proven) else 0)
+
+
+def _show(proof: ProofBoot, name: str, kernel: Path | None) -> None:
+    """Print what the boot showed."""
+    if proof.findings:
+        click.echo(as_text(list(proof.findings)))
+    if proof.proven:
+        tell(f"{kernel} proves {name}.yaml: commit the file")
+    elif proof.status == "up":
+        tell(f"-> {kernel} does not prove {name}.yaml yet; the boot's files are in {proof.files}")
+    else:
+        tell(
+            f"-> the boot ended as {proof.status}: {proof.reason} (its files are in {proof.files})"
+        )
 
 
 def _words(console: str) -> tuple[str, ...]:
