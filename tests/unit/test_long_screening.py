@@ -95,3 +95,11 @@ def test_noisy_settings_and_a_twin_that_differs_are_suspicious() -> None:
         "it differs from its twin rack8 (memory_kb 100663296 -> 67108864)",
     ]
     assert suspicious({"turbo": "off", "governor": "performance"}, {"rack8": twin}) == []
+
+
+def test_memory_modules_that_are_missing_against_a_twin_are_suspicious() -> None:
+    own = {"dimms": "6 of 16 slots: 6 x 16 GiB at 2666 MT/s", "bios_version": "2.1"}
+    twin = {"dimms": "8 of 16 slots: 8 x 16 GiB at 2666 MT/s", "bios_version": "2.1"}
+    assert suspicious(own, {"rack8": twin}) == [
+        f"it differs from its twin rack8 (dimms {twin['dimms']} -> {own['dimms']})"
+    ]

@@ -130,11 +130,11 @@ def prove(
 def _forecast(testbox: Testbox, image: Path, job: UnitJob) -> str:
     """Return what is about to happen, and how long it takes."""
     usual, limit = boot_seconds(testbox, [job]), boot_limit(testbox, [job])
-    back = testbox.driver.return_seconds if isinstance(testbox.driver, SshDriver) else 0.0
-    return (
-        f"booting {image} once on {testbox.name}: about {_minutes(usual)}, at most"
-        f" {_minutes(limit)}, and at most {_minutes(back)} until its idle system is back"
-    )
+    text = f"booting {image} once on {testbox.name}: about {_minutes(usual)}, at most"
+    if not isinstance(testbox.driver, SshDriver):
+        return f"{text} {_minutes(limit)}"
+    back = _minutes(testbox.driver.return_seconds)
+    return f"{text} {_minutes(limit)}, and at most {back} until its idle system is back"
 
 
 def _minutes(seconds: float) -> str:
