@@ -5,6 +5,7 @@ without NUMA.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from swingbot_worker.testbox import select_driver
 from swingbot_worker.testbox.adopt.proof_boot import prove
@@ -19,7 +20,7 @@ def test_a_kernel_without_numa_does_not_prove_a_file_with_two_nodes(
     edit(lab.site.workers / "testboxes" / "vm-tcg.yaml", SERVER)
     testbox = select_driver.testbox_of("vm-tcg", lab.site)
     told: list[str] = []
-    idle = {"nr_socket": 2, "clocksource": "sundial"}
+    idle: dict[str, Any] = {"nr_socket": 2, "clocksource": "sundial"}
     proof = prove(testbox, base_kernel, idle, lab.site, told.append)
     assert proof.status == "up", proof.reason
     found = {finding.what: finding for finding in proof.findings}

@@ -25,6 +25,8 @@ from swingbot_worker.testbox.adopt.adoption import (
     differences,
     driver_for,
     name_of,
+    others_in,
+    unlike_twins,
 )
 from swingbot_worker.testbox.adopt.proof_boot import ProofBoot
 from swingbot_worker.testbox.adopt.testbox_text import Adoption, text_of, to_do
@@ -176,7 +178,9 @@ def _finish(
         with out.open("x", encoding="utf-8") as file:  # not over what has come meanwhile
             file.write(text)
         tell(f"{out} is written; read it, then run swingbot-worker check {adoption.name}")
-    sentences = to_do(adoption)
+    others = others_in(site.workers / "testboxes", adoption.name)
+    twins = unlike_twins(before or machine, adoption.survey.home.dimms, others)
+    sentences = [*to_do(adoption), *twins]
     proof = None
     if kernel is not None and differs:
         sentences.append(f"{kernel} was not booted: let file and machine agree first.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,9 @@ from swingbot_jobs.codec import typed
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.definition import Testbox
+from swingbot_jobs.testbox.file import load_file
 from swingbot_jobs.testbox.ssh import Console, SshDriver
+from swingbot_jobs.yaml_lines import LineError
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.adopt import find_console, kernel_proposal, survey
@@ -139,14 +142,54 @@ def name_of(host: str, out: Path | None) -> str:
 
 def differences(file: Testbox, machine: Testbox) -> list[str]:
     """Return how the machine differs from its file: processors, nodes, memory."""
+    return [
+        f"{key} is {now} on the machine, and {before} in the file"
+        for key, (before, now) in _unequal(file, machine).items()
+    ]
+
+
+def unlike_twins(machine: Testbox, modules: str, others: Iterable[Testbox]) -> list[str]:
+    """Return how the machine differs from testboxes that share its group, each in a sentence.
+
+    `modules` are its memory modules.
+    """
+    twins = [
+        other
+        for other in others
+        if other.tbox_group == machine.tbox_group and other.name != machine.name
+    ]
+    found = []
+    for twin in twins:
+        unequal = _unequal(twin, machine)
+        if not unequal:
+            continue
+        parts = [f"{key} {there} there, {here} here" for key, (there, here) in unequal.items()]
+        parts += [f"memory here {modules}"] if modules and "memory_mb" in unequal else []
+        found.append(
+            f"It is not like {twin.name} of the same tbox_group ({'; '.join(parts)}): put in what"
+            " is missing, or give it a group of its own."
+        )
+    return found
+
+
+def _unequal(file: Testbox, machine: Testbox) -> dict[str, tuple[int, int]]:
+    """Return the keys that differ, with their values in the file and on the machine."""
     pairs = {
         "nr_cpu": (file.nr_cpu, machine.nr_cpu),
-        "nr_node": (file.nr_node or machine.nr_node, machine.nr_node),
+        "nr_node": (file.nr_node or machine.nr_node or 1, machine.nr_node or 1),
         "memory_mb": (file.memory_mb, machine.memory_mb),
     }
     near = abs(file.memory_mb - machine.memory_mb) <= _MEMORY_SHARE * file.memory_mb
-    return [
-        f"{key} is {now} on the machine, and {before} in the file"
+    return {
+        key: (before, now)
         for key, (before, now) in pairs.items()
         if before != now and not (key == "memory_mb" and near)
-    ]
+    }
+
+
+def others_in(folder: Path, name: str) -> Iterator[Testbox]:
+    """Yield the testboxes of a folder except `name`; a file that is invalid is left out."""
+    for path in sorted(folder.glob("*.yaml")):
+        if path.stem != name:
+            with contextlib.suppress(LineError, OSError, ValueError):
+                yield load_file(path)
