@@ -181,8 +181,11 @@ def test_any_mail_has_an_answer(mail: str, said: str, web: Served, tmp_path: Pat
 def test_refusals_are_no_result_or_a_warning(web: Served, brain: Brain, tmp_path: Path) -> None:
     series = Series(brain, "refused", FakeCommit())
     file = series.file(tmp_path / "series.mbx")
-    refused = run(f"check {file} --ask", elsewhere(web, tmp_path))
+    token = web.token("Rea", Role.READER)["Authorization"].split()[1]
+    refused = run(f"check {file} --ask", elsewhere(web, tmp_path, SWINGBOT_TOKEN=token))
     assert "needs the role submitter" in json.loads(refused.stdout)[0]["summary"]
+    unknown = run(f"check {file} --ask", elsewhere(web, tmp_path))
+    assert unknown.exit_code == 1 and unknown.stdout == "" and "asks for a token" in unknown.stderr
     nowhere = {"SWINGBOT_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": "/nowhere"}
     away = run("check", nowhere, series.mails[1])
     assert away.exit_code == 1 and away.stdout == "" and "cannot be reached" in away.stderr
