@@ -287,7 +287,7 @@ def test_a_comparison_by_http_needs_a_token_and_is_built_booted_and_shown(
         "boots": 1,
         "patch": a_patch(trees, "http"),
     }
-    assert project.post("/compare", wish)[0] == 403
+    assert project.post("/compare", wish)[0] == 401
     token = project.swingbot("token", "create", "Ada Example", "--role", "submitter").split()[0]
     status, said = project.post("/compare", wish, token)
     assert (status, said["new"]) == (201, True), said
