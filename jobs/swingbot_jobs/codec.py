@@ -9,6 +9,8 @@
     name: Required[str] = ""             # a document must have it, though a caller need not
     port: Annotated[int, at_least(1)]    # checks: functions that return what is wrong, or None
 
+A `TypedDict` is a mapping whose keys, as far as it has them, have their types: documents that were
+stored by an older version lack some. `typed` returns keys that it does not name too.
 A class checks what concerns several fields in `__post_init__`, with a ValueError.
 
 `typed` also reads a YAML file with its lines (`LocatedValue`); there errors begin with `file:line`.
@@ -30,12 +32,14 @@ from typing import (
     Any,
     Final,
     Literal,
+    NotRequired,
     TypeVar,
     Union,
     cast,
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 from swingbot_jobs.yaml_lines import LocatedValue
@@ -220,6 +224,8 @@ def _typed(kind: Any, value: Any, ignore: bool) -> Any:
         return inner[inner.index(value)]
     if dataclasses.is_dataclass(kind):
         return _object(kind, value, ignore)
+    if is_typeddict(kind):
+        return _document(kind, value, ignore)
     if origin is not None and issubclass(origin, Mapping):
         _must(isinstance(value, Mapping), value, "a mapping")
         return {key: _at(f".{key}", inner[1], item, ignore) for key, item in value.items()}
@@ -357,6 +363,22 @@ def _object(kind: Any, value: Any, ignore: bool) -> Any:
         return kind(**values)
     except ValueError as error:
         raise BadDocument(str(error)) from None
+
+
+@cache
+def _keys(kind: Any) -> Mapping[str, Any]:
+    """The types of the keys of a TypedDict."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        key: get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+        for key, hint in hints.items()
+    }
+
+
+def _document(kind: Any, value: Any, ignore: bool) -> Any:
+    _must(isinstance(value, Mapping), value, "a mapping")
+    kinds = _keys(kind)
+    return {key: _at(f".{key}", kinds.get(key, Any), item, ignore) for key, item in value.items()}
 
 
 def _at(step: str, kind: Any, value: Any, ignore: bool) -> Any:

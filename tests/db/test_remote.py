@@ -209,6 +209,8 @@ class Stranger(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    do_POST = do_GET
+
     def log_message(self, format: str, *args: object) -> None:
         pass
 

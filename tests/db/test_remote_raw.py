@@ -97,7 +97,9 @@ def test_a_service_cannot_write_outside_of_the_directory(
     boot["runs"] = [A_RUN | {"result_root": path}] if key == "root" else []
     named = [{"path": path, "sha256": "0" * 64, "size": 1}] if key == "file" else []
     said = asked({"manifest.json": a_manifest(named, boot)}, tmp_path)
-    reason = "outside of the directory" if path != 5 else "something else than a manifest"
+    reason = (
+        "outside of the directory" if path != 5 else "something else than the document asked for"
+    )
     assert said.exit_code == 1 and reason in said.output
     assert not list(tmp_path.iterdir())
 
@@ -246,7 +248,10 @@ def test_a_service_that_answers_nonsense_gets_a_sentence(
     said = asked(pages, tmp_path)
     last = said.stderr.splitlines()[-1]
     assert said.exit_code == 1 and last.startswith("swingbot: "), said.output
-    assert "something else than a manifest" in said.stderr or "a line has more" in said.stderr
+    assert (
+        "something else than the document asked for" in said.stderr
+        or "a line has more" in said.stderr
+    )
 
 
 def test_a_file_named_like_one_of_the_export_is_missed_like_others(tmp_path: Path) -> None:

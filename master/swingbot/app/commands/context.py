@@ -140,7 +140,10 @@ def sentence(error: BaseException) -> str:
 
 
 def guarded(run: Callable[P, R]) -> Callable[P, R]:
-    """Turn expected errors into one sentence and an exit status; a bug keeps its traceback."""
+    """Turn expected errors into one sentence and an exit status; a bug keeps its traceback.
+
+    A service elsewhere may send what no service of this version has: that is its error.
+    """
 
     @functools.wraps(run)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -152,10 +155,13 @@ def guarded(run: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             from swingbot.app.commands import errors
 
-            status = errors.status_of(error)
+            status, said = errors.status_of(error), sentence(error)
+            session = args[0] if args else None
+            if status is None and isinstance(session, CommandContext) and session.login is not None:
+                status, said = errors.misread(error, session.login.url)
             if status is None:
                 raise
-            click.echo(f"swingbot: {sentence(error)}", err=True)
+            click.echo(f"swingbot: {said}", err=True)
             raise SystemExit(status) from None
 
     return wrapper

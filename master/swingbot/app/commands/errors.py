@@ -5,6 +5,8 @@ Listed by name, not imported, so that reporting an error needs neither database 
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import Final
 
 # Invalid requests.
@@ -40,6 +42,26 @@ OURS: Final = frozenset(
         "swingbot.core.model.dispatch.DatabaseAway",
     }
 )
+
+
+# What code does with values that their types do not foresee.
+_MISREAD: Final = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
+    *(TypeError, ValueError),
+)
+
+
+def misread(error: Exception, url: str) -> tuple[int | None, str]:
+    """Exit status and sentence if an error may come of what the service at `url` sent; else None
+    and nothing.
+    """
+    if not isinstance(error, _MISREAD):
+        return None, ""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return 1, (
+        f"{url} answers with something that this command cannot show ({type(error).__name__} in"
+        f" {os.path.basename(place.filename)}:{place.lineno}: {str(error)[:100]})"
+    )
 
 
 def status_of(error: Exception) -> int | None:

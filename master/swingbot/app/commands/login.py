@@ -12,6 +12,7 @@ from swingbot.app.commands.context import guarded
 from swingbot.app.remote import login as logins
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
+from swingbot.core.model.answer_documents import WhoseToken
 
 
 @click.command()
@@ -45,10 +46,11 @@ def login(url: str | None, anonymous: bool, insecure: bool) -> None:
         found.check_private()  # before it is asked for
         if not anonymous:
             found = replace(found, token=_asked())
-    person = Connection(found).json("/login.json")
+    person = Connection(found).json(WhoseToken, "/login.json")
     if url is not None:
         logins.write(logins.file_of(os.environ), found)
-    who = f"{person['who']} ({person['role']})" if person["who"] else "an anonymous reader"
+    named = f"{person.get('who')} ({person.get('role')})"
+    who = named if person.get("who") else "an anonymous reader"
     click.echo(f"logged in to {found.url} as {who}")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
-from typing import IO, Any, Final
+from typing import IO, Any, Final, get_origin
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
@@ -20,6 +21,7 @@ from swingbot.core.model.cursor import PIECE
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
+from swingbot_jobs import codec
 
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
 _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
@@ -56,18 +58,17 @@ class Connection:
         proxies = [urllib.request.ProxyHandler({})] if is_here(login.url) else []
         self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
 
-    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        return _parsed(self._sent(_with(path, query), None), self.url)
+    def json(self, kind: Any, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Return the document at an address, which has the type `kind`."""
+        return self._read_as(kind, self._sent(_with(path, query), None))
 
-    def rows(self, path: str, query: Mapping[str, str], most: int) -> list[Any]:
-        """Return at most `most` rows of a list, which comes in pieces."""
+    def rows(self, kind: Any, path: str, query: Mapping[str, str], most: int) -> list[Any]:
+        """Return at most `most` rows, of the type `kind`, of a list, which comes in pieces."""
         piece = {**query, "limit": str(min(most, PIECE))}
         found: list[Any] = []
         while True:
             content, headers = self._exchanged(_with(path, piece), None)
-            more = _parsed(content, self.url)
-            if not isinstance(more, list):
-                raise ServiceError(f"{self.url} answers with something else than a list")
+            more = self._read_as(list[kind], content)
             found += more
             following = parse_qs(urlsplit(headers.get("link", "").partition(">")[0]).query)
             if not more or len(found) >= most or "after" not in following:
@@ -87,8 +88,21 @@ class Connection:
                 yield piece
             self._check_end(answer)
 
-    def post(self, path: str, document: Mapping[str, Any]) -> Any:
-        return _parsed(self._sent(path, json.dumps(document).encode()), self.url)
+    def post(self, kind: Any, path: str, document: Mapping[str, Any]) -> Any:
+        """Send a document; return the answer, which has the type `kind`."""
+        return self._read_as(kind, self._sent(path, json.dumps(document).encode()))
+
+    def _read_as(self, kind: Any, content: bytes) -> Any:
+        """Return a document as it came, once it is known to be a `kind`. Raises ServiceError."""
+        found = _parsed(content, self.url)
+        try:
+            codec.typed(kind, found, ignore_unknown=True)
+        except codec.BadDocument as error:
+            what = "a list" if get_origin(kind) is list else "the document asked for"
+            raise ServiceError(
+                f"{self.url} answers with something else than {what}: {error}"
+            ) from None
+        return found
 
     def _sent(self, path: str, body: bytes | None) -> bytes:
         return self._exchanged(path, body)[0]
@@ -193,9 +207,23 @@ def _with(path: str, query: Mapping[str, str] | None) -> str:
 
 def _parsed(content: bytes, url: str) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(content, parse_int=_integer, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError):
         raise ServiceError(f"{url} answers with something else than JSON") from None
+
+
+def _integer(text: str) -> int:
+    """Raises ValueError for one that no service has: theirs have 64 bits."""
+    if len(text) > 20:
+        raise ValueError(text[:20])
+    return int(text)
+
+
+def _number(text: str) -> float:
+    """Raises ValueError for what is not finite."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(text[:20])
+    return value
 
 
 def _too_large(body: bytes) -> str:

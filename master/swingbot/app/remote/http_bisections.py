@@ -7,6 +7,7 @@ from typing import Any
 
 from swingbot.app.queued_request import GoOn, QueuedRequest
 from swingbot.app.remote.http_requests import HttpRequests, shipped
+from swingbot.core.model.answer_documents import AnswerToABisection, SteeredBisection
 from swingbot.core.table.request_document import SentBisection, SentHint, SentSkip
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import RequestError
@@ -39,7 +40,7 @@ class HttpBisections(HttpRequests):
             set=request.overrides,
         )
         commits = self._commits([request.good, request.bad], dirty=dirty)
-        return self._queue("/bisect", codec.plain(sent) | commits, go_on)
+        return self._queue(AnswerToABisection, "/bisect", codec.plain(sent) | commits, go_on)
 
     def skip(self, id_: str, commits: Sequence[str], why: str | None, *, undo: bool) -> list[str]:
         """Skip commits, or undo it; return their full names."""
@@ -52,7 +53,8 @@ class HttpBisections(HttpRequests):
         return self._steered(f"/bisection/{id_}/hint", codec.plain(sent))
 
     def _steered(self, path: str, document: Mapping[str, Any]) -> list[str]:
-        return [str(commit) for commit in self._service.post(path, document)["commits"]]
+        done = self._service.post(SteeredBisection, path, document)
+        return [str(commit) for commit in done["commits"]]
 
     def _named(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words, commits of the checkout by their full names."""

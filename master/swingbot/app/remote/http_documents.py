@@ -3,14 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from swingbot.app.documents import Facts, kind_of, kind_with_numbers
 from swingbot.app.remote.connection import Connection, ServiceError
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
+from swingbot.core.model.answer_documents import PostedCommit
+from swingbot.core.model.documents import Bisection, Incident, Table, Variant
+from swingbot.core.model.list_documents import (
+    LineOfABisection,
+    LineOfAMetric,
+    LineOfAnIncident,
+    LineOfAnOrder,
+    LineOfATable,
+    LineOfATestbox,
+    LineOfATree,
+    Status,
+)
+from swingbot.core.model.order_documents import Boot, Order
+from swingbot.core.model.plan_documents import Explanation
+from swingbot.core.model.report_documents import LineOfAReport, Report
+from swingbot.core.model.result_documents import ChoiceOfKernels, MetricOverCommits, Results
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
+
+_LINES: Final[Mapping[str, Any]] = {
+    "bisections": LineOfABisection,
+    "comparisons": LineOfATable,
+    "experiments": LineOfATable,
+    "incidents": LineOfAnIncident,
+    "metrics": LineOfAMetric,
+    "orders": LineOfAnOrder,
+    "reports": LineOfAReport,
+    "testboxes": LineOfATestbox,
+    "trees": LineOfATree,
+}
+_ONE: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(ids.TABLES, Table),
+    "bisection": Bisection,
+    "incident": Incident,
+    "report": Report,
+    "order": Order,
+    "variant": Variant,
+    "boot": Boot,
+}
 
 
 def _append(facts: Facts, piece: Facts) -> None:
@@ -30,15 +67,15 @@ class HttpDocuments:
         self.url, self._service = login.url, Connection(login)
 
     def status(self) -> Facts:
-        return cast(Facts, self._service.json("/status.json"))
+        return cast(Facts, self._service.json(Status, "/status.json"))
 
     def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
-        return self._service.rows(f"/{plural}.json", filters, limit)
+        return self._service.rows(_LINES[plural], f"/{plural}.json", filters, limit)
 
     def document(self, id_: str) -> Facts:
         facts = self.progress(id_)
         while after := facts.get("next"):
-            piece = self._service.json(self._path(id_), {"after": after})
+            piece = self._one(id_, {"after": after})
             if piece["next"] == after:
                 raise ServiceError(f"{self.url} answers again with the same piece of {id_}")
             _append(facts, piece)
@@ -46,7 +83,7 @@ class HttpDocuments:
         return facts
 
     def progress(self, id_: str) -> Facts:
-        return cast(Facts, self._service.json(self._path(id_)))
+        return self._one(id_)
 
     def shown(self, id_: str, *, counters: bool) -> str:
         query = {"counters": "1"} if counters else None
@@ -64,21 +101,24 @@ class HttpDocuments:
 
     def explanation(self, id_: str) -> Facts:
         ids.read(id_, "bisection")
-        return cast(Facts, self._service.json(f"/bisection/{id_}/explanation.json"))
+        return cast(Facts, self._service.json(Explanation, f"/bisection/{id_}/explanation.json"))
 
     def open_work(self) -> Facts:
         facts = self.status()
         return {"idle": facts["idle"], "open": facts["open"]}
 
     def results(self, query: ResultsQuery) -> Facts:
-        return cast(Facts, self._service.json(query.address(".json")))
+        # those of fewer than two kernels are the ones to choose from
+        kind = Results | ChoiceOfKernels
+        return cast(Facts, self._service.json(kind, query.address(".json")))
 
     def posted(self, mails: Sequence[str]) -> list[Facts]:
         query = urlencode([("mail", mail) for mail in mails])
-        return cast(list[Facts], self._service.json(f"/posted.json?{query}"))
+        return cast(list[Facts], self._service.json(list[PostedCommit], f"/posted.json?{query}"))
 
     def history(self, query: HistoryQuery) -> Facts:
-        return cast(Facts, self._service.json("/metric.json", query.given()))
+        return cast(Facts, self._service.json(MetricOverCommits, "/metric.json", query.given()))
 
-    def _path(self, id_: str) -> str:
-        return f"/{kind_of(id_)}/{id_}.json"
+    def _one(self, id_: str, query: Mapping[str, str] | None = None) -> Facts:
+        kind = kind_of(id_)
+        return cast(Facts, self._service.json(_ONE[kind], f"/{kind}/{id_}.json", query))

@@ -8,6 +8,7 @@ from typing import Any
 from swingbot.app.kit_file import IncompleteReproduction, appearing, is_tarball, kind_of, unpack
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
+from swingbot.core.model.answer_documents import ContentsOfAKit
 
 
 def fetch_kit(
@@ -20,7 +21,7 @@ def fetch_kit(
     service = Connection(login)
     path = f"/{kind_of(id_)}/{id_}/reproduce"
     query = ({} if kernels else {"kernels": "0"}) | ({"testbox": testbox} if testbox else {})
-    facts: dict[str, Any] = service.json(f"{path}.json", query)
+    facts: dict[str, Any] = service.json(ContentsOfAKit, f"{path}.json", query)
     if facts["missing"]:
         raise IncompleteReproduction(id_, facts["missing"])
     tarball = service.content(f"{path}.tar.gz", query)

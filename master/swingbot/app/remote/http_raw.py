@@ -70,13 +70,8 @@ class HttpRaw:
 
     def manifest(self, id: str) -> Row:
         ids.read(id)
-        found = self._service.json(f"/raw/{id}/manifest.json")
-        try:
-            known = codec.typed(_ExportedManifest, found, ignore_unknown=True)
-        except codec.BadDocument as error:
-            raise ServiceError(
-                f"{self._url} answers with something else than a manifest: {error}"
-            ) from None
+        found = self._service.json(_ExportedManifest, f"/raw/{id}/manifest.json")
+        known = codec.typed(_ExportedManifest, found, ignore_unknown=True)
         self._check_inside(file.path for file in known.files)
         self._check_inside(boot.id for boot in known.boots)
         roots = (run.result_root for boot in known.boots for run in boot.runs)

@@ -12,6 +12,8 @@ from swingbot.app.remote.checkout import Checkout
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
+from swingbot.core.model.answer_documents import Cancelled, KnownCommits
+from swingbot.core.model.list_documents import LineOfATree
 from swingbot.core.table.request_document import AskedCommits, SentTable
 from swingbot.core.text.numbers import count
 from swingbot.service.ports import RequestError
@@ -35,16 +37,19 @@ class HttpRequests:
 
     def cancel(self, id_: str) -> str:
         """Cancel a table or bisection, and return its status before."""
-        return str(self._service.post(f"/{ids.read(id_)[0]}/{id_}/cancel", {})["was"])
+        path = f"/{ids.read(id_)[0]}/{id_}/cancel"
+        return str(self._service.post(Cancelled, path, {})["was"])
 
-    def _queue(self, path: str, document: Mapping[str, Any], go_on: GoOn) -> QueuedRequest | None:
+    def _queue(
+        self, kind: Any, path: str, document: Mapping[str, Any], go_on: GoOn
+    ) -> QueuedRequest | None:
         """Send a request as a dry run, and again if `go_on` says so."""
-        planned = self._service.post(path, {**document, "dry_run": True})
-        if planned["refused"]:
-            raise RequestError(planned["refused"])
+        planned = self._service.post(kind, path, {**document, "dry_run": True})
+        if refused := planned.get("refused"):
+            raise RequestError(refused)
         if not go_on(planned["plan"], planned["lines"]):
             return None
-        queued = self._service.post(path, document)
+        queued = self._service.post(kind, path, document)
         return QueuedRequest(id=queued["id"], plan=queued["plan"])
 
     def _commits(self, refs: Sequence[str], *, dirty: bool) -> dict[str, Any]:
@@ -66,11 +71,12 @@ class HttpRequests:
 
     def _known(self, commits: Sequence[str], tree: str | None = None) -> list[str]:
         asked = AskedCommits(commits=tuple(commits), tree=tree)
-        answer = self._service.post("/commits/known", codec.plain(asked))
+        answer = self._service.post(KnownCommits, "/commits/known", codec.plain(asked))
         return [str(commit) for commit in answer["known"]]
 
     def _only_tree(self) -> str:
-        trees = [str(tree["name"]) for tree in self._service.rows("/trees.json", {}, 100)]
+        found = self._service.rows(LineOfATree, "/trees.json", {}, 100)
+        trees = [str(tree["name"]) for tree in found]
         if len(trees) != 1:
             names = f"one of {', '.join(trees)}" if trees else "it has none yet"
             raise RequestError(f"name a tree of {self._url} with --tree: {names}")

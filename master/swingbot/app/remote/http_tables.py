@@ -9,6 +9,7 @@ from typing import Any, Final
 from swingbot.app.queued_request import GoOn, QueuedRequest
 from swingbot.app.remote.http_requests import HttpRequests, shipped
 from swingbot.core.model import ids
+from swingbot.core.model.answer_documents import AnswerToAnExtension, AnswerToARequest
 from swingbot.core.model.lookup import missing
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.core.patchset.read import read_series
@@ -67,7 +68,7 @@ class HttpTables(HttpRequests):
         tree = request.tree or self._only_tree()
         request = self._since_branch(request, tree)
         document = _document(request, tree, jobs) | self._commits(request.kernels.refs, dirty=dirty)
-        return self._queue(path, document, go_on)
+        return self._queue(AnswerToARequest, path, document, go_on)
 
     def _since_branch(self, request: TableRequest, tree: str) -> TableRequest:
         """Return the request; one without kernels with those of the checkout."""
@@ -88,7 +89,8 @@ class HttpTables(HttpRequests):
         if kind not in ids.TABLES:
             raise RequestError(missing(kind, number))
         asked = codec.plain(AskedExtension(boots=request.boots))
-        return self._queue(f"/{kind}/{request.id}/extend", asked, go_on)
+        path = f"/{kind}/{request.id}/extend"
+        return self._queue(AnswerToAnExtension, path, asked, go_on)
 
 
 def _document(request: TableRequest, tree: str, jobs: Sequence[str]) -> dict[str, Any]:

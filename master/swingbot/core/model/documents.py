@@ -368,7 +368,7 @@ class Bisection(TypedDict):
     build_seconds: NotRequired[float | None]  # time of its builds
     points: list[Point]  # good end, then every commit
     log: list[LogEntry]  # what was requested, when, and the result
-    unit: str
+    unit: str | None  # unit of the metric; null: not known yet
     better: str | None
     swing: dict[str, Any] | None  # `comparison` and `change_pct` of the swing that it is about
     incident: str | None

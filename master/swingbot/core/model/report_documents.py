@@ -61,7 +61,7 @@ class AddressedKeys(OfAClass):
 
 class Report(LineOfAReport, AddressedKeys):
     body: str  # text of the mail
-    tries: int  # how often it was tried
+    tries: int | None  # how often it was tried; null: not in the outbox yet
     mail: str | None  # the whole message once it is in the outbox
     evidence: dict[str, str]  # by gate: `pass`, `fail`, `not run` or `running`
 
