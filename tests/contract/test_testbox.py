@@ -73,6 +73,13 @@ def test_a_kernel_that_lacks_what_a_program_needs_is_refused_before_anything_beg
     assert lab.boot()["status"] == "up"
 
 
+def test_an_invalid_program_that_the_job_does_not_run_ends_no_boot(lab: Lab) -> None:
+    other = lab.site.jobs / "programs" / "other" / "meta.yaml"
+    other.parent.mkdir()
+    other.write_text("kind: nothing\n")
+    assert lab.boot()["status"] == "up"
+
+
 def test_every_file_is_listed_with_its_sha256(lab: Lab) -> None:
     outcome = lab.boot()
     assert {"console.log", "results.tar", "job.sh"} <= set(outcome["files"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swingbot_jobs.contract.trust import accepted
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
-from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.program import load_program
 from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.definition import Testbox
@@ -130,10 +130,10 @@ def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
 
 def _check_programs(kernel: Kernel, unit_jobs: Sequence[UnitJob], site: Site) -> None:
     """Raise OrderError if a program of the job needs options that the kernel lacks."""
-    programs = load_programs(site.jobs / "programs")
     for name in dict.fromkeys(name for job in unit_jobs for name in (job.program, *job.monitors)):
-        if (program := programs.get(name)) is not None:
-            kernel.refuse_lacking(program.kconfig_needed, f"program {name}")
+        meta = site.jobs / "programs" / name / "meta.yaml"
+        if meta.is_file():  # else its files are missed where they are packed
+            kernel.refuse_lacking(load_program(meta).kconfig_needed, f"program {name}")
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:
