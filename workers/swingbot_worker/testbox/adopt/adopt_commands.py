@@ -41,7 +41,8 @@ Examples:
       --kernel /tmp/kernel/bzImage
 
 Exit status: 0 the file was written, or matches the machine and the kernel, 1 the machine cannot be
-a testbox yet, or machine or kernel differ from its file, 2 not reached, or invalid usage."""
+a testbox yet, machine or kernel differ from its file, or the boot failed, 2 not reached, or invalid
+usage."""
 
 
 @click.command("adopt", epilog=EXAMPLE)
@@ -113,7 +114,8 @@ def command(
     left to a person to stderr.
 
     With --kernel the machine leaves its idle system once: it boots that kernel, measures for a
-    moment and reboots. Every fact of the kernel is compared with the file and the idle system.
+    moment and reboots. What the kernel sees is compared with the file, and what the file does not
+    state with the idle system.
     """
     name = name_of(host, out)
     if not NAME.fullmatch(name) or (out is not None and out.suffix != ".yaml"):

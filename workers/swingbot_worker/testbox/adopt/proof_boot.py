@@ -1,4 +1,4 @@
-"""Prove a testbox file and a kernel configuration by one boot: compare every fact of the kernel
+"""Prove a testbox file and a kernel configuration by one boot: compare what the kernel sees
 with the file and, where the file does not state it, with the idle system.
 """
 
