@@ -34,7 +34,7 @@ def test_a_change_that_is_planted_in_a_clone_is_in_the_table(place: Path) -> Non
     git(place, "clone", "-q", "--shared", "--no-checkout", str(repo), "clone")
     clone = place / "clone"
     git(clone, "checkout", "-q", "-b", "topic", base)
-    message, diff = patch_text("plant-delay")
+    message, diff = patch_text("gain-lru-batch")
     git(clone, "apply", "--index", "-", stdin=diff)
     git(clone, "-c", "user.name=Ada", "-c", "user.email=a@b", "commit", "-q", "-m", message)
     words = ("here", "HEAD^..HEAD", "--job", "vm-page-fault.yaml", "--yes")
@@ -48,8 +48,8 @@ def test_a_change_that_is_planted_in_a_clone_is_in_the_table(place: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "in all at most" in done.stderr and "path length only" in done.stdout, done.stdout
-    changed = re.search(r"^  HEAD +[0-9.]+ +[0-9.]+% +-([0-9.]+)%", done.stdout, re.M)
-    assert changed is not None and float(changed[1]) > 5, done.stdout
+    changed = re.search(r"^  HEAD +[0-9.]+ +[0-9.]+% +[+]([0-9.]+)%", done.stdout, re.M)
+    assert changed is not None and float(changed[1]) > 2, done.stdout
     said = subprocess.run(
         [
             Path(sys.executable).parent / "swingbot",
