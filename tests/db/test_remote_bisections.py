@@ -6,13 +6,18 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 import sqlalchemy as sa
 
-from swingbot.core.access.roles import Role
+from swingbot.app.submitter import DatabaseSubmitter
+from swingbot.core.access.quota import Quota, QuotaUsage
+from swingbot.core.access.roles import Person, Role
 from swingbot.service import limits
 from tests.asking import Serve, Site
 from tests.db.test_remote_commits import bundle_of, checkout, commit, git, mirror_of, state, trusts
@@ -314,3 +319,27 @@ def test_a_submitter_steers_a_bounded_number_of_times(
     assert "only a moderator may steer it further" in said[3].output
     assert scalar(site, "SELECT count(*) FROM bisection_steer") == 3
     assert run("bisect hint b1 tip", moderator).exit_code == 0
+
+
+def test_a_table_and_a_bisection_at_once_do_not_both_use_the_remaining_quota(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits between the look at the quota and its charge until the other has looked too."""
+    site = serve(SWINGBOT_WEB_OPEN_REQUESTS="1", SWINGBOT_WEB_TESTBOX_MINUTES="100000")
+    ada, both = site.web.token("Ada", Role.SUBMITTER), threading.Barrier(2)
+    used = DatabaseSubmitter.used
+
+    def seen(submitter: DatabaseSubmitter, person: Person) -> tuple[QuotaUsage, Quota | None]:
+        looked = used(submitter, person)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(2)
+        return looked
+
+    monkeypatch.setattr(DatabaseSubmitter, "used", seen)
+    document = {"tree": "fake", "range": "base..tip", "metric": "hackbench.throughput"}
+    with ThreadPoolExecutor(2) as pool:
+        bisection = pool.submit(site.web.client.post, "/bisect", json=document, headers=ada)
+        table = pool.submit(site.json, ada)
+        answers = sorted(one.result().status_code for one in (bisection, table))
+    assert answers == [201, 429]
+    assert scalar(site, "SELECT count(*) FROM asked") == 1

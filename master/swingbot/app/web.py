@@ -159,6 +159,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
     fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
+    planning = fair(PLANNING_THREADS)  # of all that has a quota: a person has one of them at a time
     kernels = kernel_records(settings)
     web = settings.web
     reading = ReadSettings(read=web.read, raw=web.raw, metrics=web.metrics)
@@ -173,15 +174,15 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *MetricPages(source, renderer, lab).routes(),
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
-        *TableForm(renderer, forms, submitter, patch_bytes, fair(PLANNING_THREADS)).routes(),
+        *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
         *steer.routes(forms, lab),
-        *bisect.routes(forms, submitter, patch_bytes, fair(PLANNING_THREADS)),
+        *bisect.routes(forms, submitter, patch_bytes, planning),
         *cancel.routes(
             forms,
             lambda id, person: _cancel(lab(), id, person),
             fair(CANCEL_THREADS),
         ),
-        *extend.routes(forms, submitter, fair(PLANNING_THREADS)),
+        *extend.routes(forms, submitter, planning),
         *known_commits.routes(
             forms,
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),
