@@ -343,3 +343,17 @@ def test_a_table_and_a_bisection_at_once_do_not_both_use_the_remaining_quota(
         answers = sorted(one.result().status_code for one in (bisection, table))
     assert answers == [201, 429]
     assert scalar(site, "SELECT count(*) FROM asked") == 1
+
+
+def test_who_repeats_the_request_of_another_does_not_steer_it(site: Site, tmp_path: Path) -> None:
+    """One that an operator started on the host, too."""
+    ada, words = elsewhere(site, tmp_path), f"bisect start base..tip {METRIC}"
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    assert run(words, here(site)).stdout.startswith("b1 is running")
+    assert run(f"{words} --set runs=3", ada).stdout.startswith("b2 is running")
+    for id_, more in (("b1", ""), ("b2", " --set runs=3")):
+        assert run(f"{words}{more}", bob).stdout.startswith(f"{id_} is running")
+        for act in ("skip", "hint"):
+            refused = run(f"bisect {act} {id_} {site.commits[1]}", bob)
+            assert refused.exit_code == 2 and f"{id_} is not yours" in refused.output
+    assert run(f"bisect skip b2 {site.commits[1]}", ada).exit_code == 0

@@ -24,12 +24,16 @@ def check_asker(access: Access, id: str, person: Person, act: str) -> None:
         raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may {act} it")
 
 
+def check_steerer(access: Access, id: str, person: Person, act: str) -> None:
+    """Raise NotYours unless the person queued `id`, or is a moderator: who asked for what another
+    had queued, or an operator, waits for it alone. `act` is what they may not.
+    """
+    if not may(person.role, Role.MODERATOR) and not access.askers(id).get(person.who):
+        raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may {act} it")
+
+
 def check_canceller(access: Access, id: str, person: Person) -> None:
     """Raise NotYours unless the person alone requested and queued `id`, or is a moderator."""
-    if may(person.role, Role.MODERATOR):
-        return
-    askers = access.askers(id)
-    if not askers.get(person.who):
-        raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may cancel it")
-    if len(askers) > 1:
+    check_steerer(access, id, person, "cancel")
+    if not may(person.role, Role.MODERATOR) and len(access.askers(id)) > 1:
         raise NotYours(f"others wait for {id} too: only a moderator may cancel it")

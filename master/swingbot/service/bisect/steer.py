@@ -1,7 +1,7 @@
 """Steer a bisection by hand: skip, hint, resume.
 
 Each act is recorded with who, when and why, and takes effect at the next step. `who` is the name
-of an operator, or a person over the web: who asked for the bisection, or a moderator.
+of an operator, or a person over the web: who queued the bisection, or a moderator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swingbot.core.model.statuses import SteerAct
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service import limits
-from swingbot.service.asked.asker import check_asker, check_tree
+from swingbot.service.asked.asker import check_steerer, check_tree
 from swingbot.service.asked.commits import asked_commits
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
@@ -235,7 +235,7 @@ def _named(
         tree = tx.trees.get(bisection.tree)
         if isinstance(who, Person):
             check_tree(who, tree.name)
-            check_asker(tx.access, ids.show("bisection", number), who, "steer")
+            check_steerer(tx.access, ids.show("bisection", number), who, "steer")
     if not commits:
         raise RequestError("name at least one commit")
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}

@@ -1,4 +1,4 @@
-"""The log of a bisection, what it believes, and its steering: by who asked for it, or a moderator,
+"""The log of a bisection, what it believes, and its steering: by who queued it, or a moderator,
 with a token.
 """
 
