@@ -46,6 +46,7 @@ REFUSED: Final = (
     f"bisect start base..tip {METRIC} --set runs=many",
     "bisect start base..tip --metric no.such_metric",
     "bisect start base..tip --metric page-fault.per_process_ops",
+    "bisect start base..tip --metric perf-stat.\x1b[31m",
     "bisect start base..tip",
 )
 
@@ -357,3 +358,16 @@ def test_who_repeats_the_request_of_another_does_not_steer_it(site: Site, tmp_pa
             refused = run(f"bisect {act} {id_} {site.commits[1]}", bob)
             assert refused.exit_code == 2 and f"{id_} is not yours" in refused.output
     assert run(f"bisect skip b2 {site.commits[1]}", ada).exit_code == 0
+
+
+def test_a_bisection_is_cancelled_and_asked_for_again_any_number_of_times(site: Site) -> None:
+    document = {"tree": "fake", "range": "base..tip", "metric": "hackbench.throughput"}
+    operator = site.web.token("Ada", Role.OPERATOR)
+    lengths = set()
+    for _ in range(4):
+        started = site.web.client.post("/bisect", json=document, headers=operator)
+        assert started.status_code == 201, started.text
+        id_ = started.json()["id"]
+        assert site.web.client.post(f"/bisection/{id_}/cancel", headers=operator).is_success
+        lengths.add(scalar(site, "SELECT max(length(request_key)) FROM bisection"))
+    assert len(lengths) == 2, "an index takes keys of a limited length"

@@ -197,3 +197,12 @@ def test_what_an_operator_alone_may_is_refused(site: Site, tmp_path: Path) -> No
         assert said.exit_code == 2 and sentence in said.output, said.output
     reader = run("compare base tip", elsewhere(site, tmp_path, Role.READER))
     assert reader.exit_code == 2 and "needs the role submitter" in reader.output
+
+
+def test_a_table_is_cancelled_and_asked_for_again_any_number_of_times(site: Site) -> None:
+    operator = site.web.token("Ada", Role.OPERATOR)
+    for number in range(1, 5):
+        queued = site.json(operator)
+        assert (queued.status_code, queued.json()["id"]) == (201, f"c{number}")
+        cancelled = site.web.client.post(f"/comparison/c{number}/cancel", headers=operator)
+        assert cancelled.json() == {"id": f"c{number}", "was": "waiting"}

@@ -244,11 +244,12 @@ def _asked_before(
 
     A request that failed or was cancelled is created again, under a new key.
     """
-    while (earlier := bisections.of_request(new.key)) is not None:
+    key = new.key
+    while (earlier := bisections.of_request(key)) is not None:
         if bisections.status(earlier) not in ("failed", "cancelled"):
             return earlier, new
-        new = replace(new, key=f"{new.key}:after-{earlier}")
-    return None, new
+        key = f"{new.key}:after-{earlier}"
+    return None, replace(new, key=key)
 
 
 def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]:
@@ -291,7 +292,7 @@ def _unit_job_of(
 
     Raises RequestError if there is none or more than one.
     """
-    if find_metric(programs, metric) is None:
+    if find_metric(programs, metric) is None or not metric.isprintable():
         known = sorted(m for job in unit_jobs for m in programs[job.program].metrics)
         raise RequestError(
             f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"

@@ -29,7 +29,9 @@ def asked_before(
     A request that failed or was cancelled is created again, under a new key.
     """
     assert new.request_key is not None
-    earlier = comparisons.of_request(new.request_key)
-    if earlier is None or earlier.status not in ("failed", "cancelled"):
-        return earlier, new
-    return None, replace(new, request_key=f"{new.request_key}:after-{earlier.id}")
+    key = new.request_key
+    while (earlier := comparisons.of_request(key)) is not None:
+        if earlier.status not in ("failed", "cancelled"):
+            return earlier, new
+        key = f"{new.request_key}:after-{earlier.id}"
+    return None, replace(new, request_key=key)
