@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 
 from swingbot.app.wiring import sync_testboxes
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.bisect.tell import journal
 from swingbot.core.bisect.tell.explain_text import of_merge
+from swingbot.service.access import create_token
+from swingbot.service.bisect import enter_merges
+from swingbot.service.bisect.ask import prepared
 from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.steer import logbook, resume, skip
 from swingbot.service.ports import RequestError
+from swingbot.service.ports.access import NewToken
 from swingbot.service.tick import tick
 from tests.fakelinux import FakeCommit
-from tests.fakes.loop import plain
+from tests.fakes.loop import METRIC, plain
 from tests.fakes.memory_brain import MemoryBrain
 
 
@@ -153,3 +159,31 @@ def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(
     brain.run()
     assert [incident.commit for incident in brain.incidents] == [merge]
     assert brain.bisection(2).status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("WEB_BISECTED_COMMITS", 4), ("DAILY_REQUESTS", 1), ("", 0)]
+)
+def test_a_merge_asked_for_over_the_web_is_entered_within_the_limits_of_a_request(
+    brain: MemoryBrain, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    """Who sends a merge chooses how many branches it has, and how long they are."""
+    base, merge, branch = brain.merge(
+        plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(1)], plain(1)
+    )
+    brain.watch(base)
+    with brain.store.transaction() as tx:
+        new = NewToken(who="Ada", role=Role.SUBMITTER, digest="0" * 64, by="test")
+        ada = Person(who="Ada", role=Role.SUBMITTER, token=create_token(tx.access, new))
+    wanted = BisectionRequest(tree="fake", good=base, bad=f"{merge}~0", metric=METRIC, asked_by=ada)
+    with prepared(brain.lab, wanted) as bisection:
+        number = bisection.queue(60.0).number
+    if limit:
+        monkeypatch.setattr(enter_merges, limit, most)
+    brain.run()
+    assert brain.culprit(number) == merge
+    with brain.store.transaction() as tx:
+        below = [child.id for child, _ in tx.bisections.branches_of(number)]
+        asked = tx.access.used("Ada").daily_requests
+    assert (len(below), asked) == ((0, 1) if limit else (1, 2))
+    assert [brain.culprit(child) for child in below] == branch[2:3] * len(below)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.limits import DAILY_REQUESTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.remaining_boots import foreseen_boots
@@ -17,7 +18,9 @@ from swingbot.service.asked.commits import off_branch
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
 from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.foresee_boots import usual_boot_seconds
+from swingbot.service.limits import WEB_BISECTED_COMMITS
 from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Transaction
+from swingbot.service.ports.access import Access
 from swingbot.service.ports.bisections import Bisections
 
 NAMED: Final = ("culprit", "several")
@@ -34,10 +37,13 @@ def enter_merges(
     entered = []
     for culprit in culprits:
         try:
-            sides = _branches(git, culprit.commit)
+            sides = [
+                (good, bad, [good, *git.first_parents(good, bad)])
+                for good, bad in _branches(git, culprit.commit)
+            ]
+            _check_size(tx.access, bisection, [commits for _, _, commits in sides])
             tree = tx.trees.get(bisection.tree)
-            for number, (good, bad) in enumerate(sides):
-                commits = [good, *git.first_parents(good, bad)]
+            for number, (good, bad, commits) in enumerate(sides):
                 untrusted = culprit.trust == "untrusted"
                 child = open_bisection(
                     git,
@@ -58,10 +64,22 @@ def enter_merges(
                 tx.bisections.set_parent(child, bisection.id, culprit.commit)
                 _pass_on(catalogue, tx, bisection, child)
         except (GitError, RequestError):
-            continue  # the branch has become unreadable: the merge stays the culprit
+            continue  # unreadable, or too much: the merge stays the culprit
         if sides:
             entered.append(culprit)
     return entered
+
+
+def _check_size(access: Access, bisection: Bisection, sides: Sequence[Sequence[str]]) -> None:
+    """Raise RequestError if the branches of a merge are more than may be asked for over the web,
+    and somebody asked so for `bisection`: who sends a merge chooses its parents.
+    """
+    askers = access.askers(ids.show("bisection", bisection.id))
+    queued = [access.used(who).daily_requests for who, seconds in askers.items() if seconds]
+    if askers and sum(map(len, sides)) > WEB_BISECTED_COMMITS:
+        raise RequestError(f"its branches have more than {WEB_BISECTED_COMMITS} commits")
+    if max(queued, default=0) + len(sides) > DAILY_REQUESTS:
+        raise RequestError(f"they are more than {DAILY_REQUESTS} bisections in 24 hours")
 
 
 def _pass_on(catalogue: Catalogue, tx: Transaction, parent: Bisection, child: int) -> None:
