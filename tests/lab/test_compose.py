@@ -502,4 +502,6 @@ def test_a_controller_on_another_host_joins_with_its_own_key_and_boots(
 
         assert other.status(f"https://{LAB}:8013/attempts/a1") == "401", "there is no token"
         assert other.status(f"https://{LAB}:8013/") == "404"
+        through = f"https://{LAB}:8013/raw/odd/..%2f..%2fartifacts/x"
+        assert other.status(through) == "404", "`web` would answer 400"
         assert other.status(f"http://{LAB}:8010/") == "000", "nothing listens"
