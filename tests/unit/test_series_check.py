@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swingbot.core.mail.posting import series_ids
-from swingbot.core.report.series_check import check_result
+from swingbot.core.report.series_check import CheckResult, check_result
 
 B4 = "<20260102-topic-v1-{}-0123456789ab@example.org>"
 SEND_EMAIL = "<20260102030405.1234-{}-ada@example.org>"
@@ -100,3 +100,10 @@ def test_what_tables_say(tables: list[dict[str, Any]], status: str, summary: str
     result = check_result(tables, PLACES, 2, "http://lab/comparison/c1")
     assert summary in result.summary and result.status == status, result
     assert result.to_json().keys() == {"tool", "status", "summary", "url", "details"}
+
+
+def test_what_others_say_moves_no_cursor_where_b4_shows_it() -> None:
+    odd = "bad \x1b[31m\u009b\u202e\n# x"
+    told = CheckResult(status="fail", summary=odd, details=f"a  b\n{odd}\r").to_json()
+    assert told["summary"] == "bad [31m # x"
+    assert told["details"] == "a  b\nbad  [31m\n# x"

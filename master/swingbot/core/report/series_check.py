@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from swingbot.core.text.numbers import change, count, duration, rounded_up
+from swingbot.core.text.plain import clean
+from swingbot_jobs.printable import printable
 
 TOOL: Final = "swingbot"
 _NAMED: Final = 2  # changes that a summary names
@@ -21,7 +23,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """`summary` is one line; `details` may have several."""
+    """`summary` is one line; `details` may have several.
+
+    b4 shows both on a terminal: what services and kernels say has no control characters there.
+    """
 
     status: Literal["pass", "warn", "fail"]
     summary: str
@@ -29,7 +34,13 @@ class CheckResult:
     details: str = ""
 
     def to_json(self) -> dict[str, str]:
-        return {"tool": TOOL, **asdict(self)}
+        lines = self.details.split("\n")
+        shown = {"summary": clean(self.summary), "details": "\n".join(map(_shown, lines))}
+        return {"tool": TOOL, **asdict(self), **shown}
+
+
+def _shown(line: str) -> str:
+    return printable(line, " ").rstrip()
 
 
 def check_result(
