@@ -259,3 +259,20 @@ def test_a_file_named_like_one_of_the_export_is_missed_like_others(tmp_path: Pat
     pages = {"manifest.json": a_manifest([file]), "SHA256SUMS": b"x", "samples.csv": samples()}
     said = asked(pages, tmp_path)
     assert said.exit_code == 1 and "does not match its sha256" in said.stderr, said.exception
+
+
+@pytest.mark.parametrize(
+    ("limit", "rows", "sentence"),
+    [
+        ("_RUN_VALUES", samples("", "", ""), "a run has more than 2 values"),
+        ("_NAMES", samples("").replace(b",0,x,", b",0,,"), "without a name"),
+        ("_NAMES", samples("").replace(b",0,x,", b",0," + b"m" * 300 + b","), "without a name"),
+    ],
+)
+def test_a_service_fills_no_memory_with_the_samples_of_a_run(
+    limit: str, rows: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"swingbot.app.remote.http_raw.{limit}", 2)
+    said = asked({"manifest.json": a_manifest([]), "samples.csv": rows}, tmp_path)
+    assert said.exit_code == 1 and sentence in said.stderr, said.output
+    assert said.stderr.splitlines()[-1].startswith("swingbot: ")

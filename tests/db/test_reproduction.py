@@ -4,10 +4,12 @@ clear about what is gone."""
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import io
 import json
 import resource
+import stat
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
@@ -502,3 +504,34 @@ def test_a_kit_that_grows_too_large_is_not_unpacked(
     monkeypatch.setattr(kit_file, "OUTPUT_BYTES", 4 << 20)
     unpack(write, "kit", tmp_path / "out")
     assert (tmp_path / "out" / "a").stat().st_size == 3 << 20
+
+
+def _head(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, mode: int = 0o644) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.type, entry.mode = size, kind, mode
+    return entry.tobuf(tarfile.USTAR_FORMAT)
+
+
+def test_a_kit_that_is_no_kit_gets_a_sentence_and_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swingbot.core.limits.RAW_FILE_BYTES", 1 << 20)
+    whole = gzip.compress(_head("kit/a") + bytes(1024))
+    longs = _head("././@LongLink", 6, tarfile.GNUTYPE_LONGNAME) + b"kit/a\0".ljust(512, b"\0")
+    large = _head("././@LongLink", 4 << 20, tarfile.GNUTYPE_LONGNAME) + bytes(4 << 20)
+    for odd, sentence in (
+        (whole[:30], "ended before the end"),
+        (b"<html>", "gzip"),
+        (gzip.compress(b"x" * 600), "the kit cannot be read"),
+        (gzip.compress(longs * 3000 + _head("kit/a") + bytes(1024)), "recursion"),
+        (gzip.compress(large + _head("kit/a") + bytes(1024)), "a head has more than"),
+    ):
+        with pytest.raises(OSError, match=sentence):
+            unpack(lambda file, odd=odd: file.write(odd), "kit", tmp_path / "out")  # type: ignore[misc]
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_kit_gives_nobody_the_rights_of_who_unpacks_it(tmp_path: Path) -> None:
+    kit = gzip.compress(_head("kit/a", mode=0o6777) + bytes(1024))
+    unpack(lambda file: file.write(kit), "kit", tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out" / "a").stat().st_mode) == 0o755

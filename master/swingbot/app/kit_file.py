@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from swingbot.app.limits import OUTPUT_BYTES
 from swingbot.core.model import ids
+from swingbot.core.raw.tar_members import BROKEN, careful
 from swingbot.core.text.numbers import count
 
 _OVERHEAD_BYTES: Final = 4096  # of a file, for its name and its last block
@@ -64,14 +66,17 @@ def unpack(write: Callable[[BinaryIO], object], name: str, directory: Path) -> N
         write(file)
     temporary = directory.with_name(f".{directory.name}.part")
     try:
-        with tarfile.open(archive) as tar:
+        with (
+            gzip.open(archive) as plain,
+            tarfile.open(fileobj=careful(cast(BinaryIO, plain)), mode="r:") as tar,
+        ):
             _check(tar, name, archive)
             # Debian 12 lacks filters
             tar.extractall(temporary)
         with suppress(FileNotFoundError):
             directory.rmdir()
         (temporary / name).rename(directory)
-    except tarfile.TarError as error:
+    except (*BROKEN, gzip.BadGzipFile) as error:
         raise OSError(f"the kit cannot be read: {error}") from None
     finally:
         archive.unlink(missing_ok=True)
@@ -93,6 +98,8 @@ def _check(tar: tarfile.TarFile, name: str, archive: Path) -> None:
         inside = all(p[:1] == (name,) and len(p) > 1 and ".." not in p for p in parts)
         if not (inside and (member.isreg() or member.islnk())):
             raise OSError(f"the kit is refused: {member.name[:200]!r} is not a file of {name}")
+        member.mode &= 0o755  # root would keep a bit that lets others run it as its owner
+        member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
         size += member.size + _OVERHEAD_BYTES
         if size > OUTPUT_BYTES:
             raise OSError(

@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from swingbot.adapters.limits import RESULT_ANSWER_BYTES
 from swingbot.app.raw_export import FileMissing, Row
 from swingbot.app.remote.connection import Connection, CutOff, ServiceError
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
+from swingbot.service.limits import METRIC_CHARACTERS
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
 
 _LINE_CHARACTERS: Final = 1 << 20  # of samples.csv; swingbot's own have a few hundred
+# An export has the values of a run and the names of all metrics in memory. A service reads so many
+# bytes of a boot's values, each with a comma.
+_RUN_VALUES: Final = RESULT_ANSWER_BYTES // 2
+_NAMES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +110,7 @@ class HttpRaw:
     def samples(self, id: str) -> Iterator[Mapping[str, Any]]:
         try:
             lines = _lines(self._service.pieces(f"/raw/{id}/samples.csv"))
-            for row in tables.read_samples(lines):
+            for row in _fitting(tables.read_samples(lines)):
                 self._check_inside(filter(None, [row["result_root"]]))
                 yield row
         except ValueError as error:
@@ -118,6 +124,24 @@ def _is_inside(path: str) -> bool:
     if not path.isprintable() or "\\" in path:
         return False
     return all(part not in ("", ".", "..") for part in path.split("/"))
+
+
+def _fitting(samples: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Return the samples. Raises ValueError for more than a service has of a run, or in all."""
+    names: set[str] = set()
+    last, values = None, 0
+    for row in samples:
+        run = (row["boot"], row["unit_job"], row["run"])
+        last, values = run, values + 1 if run == last else 1
+        if values > _RUN_VALUES:
+            raise ValueError(f"a run has more than {_RUN_VALUES} values")
+        names.add(row["metric"] or "")
+        if len(names) > _NAMES or not 0 < len(row["metric"] or "") <= METRIC_CHARACTERS:
+            raise ValueError(
+                f"it has more than {_NAMES} metrics, or one without a name of at most"
+                f" {METRIC_CHARACTERS} characters"
+            )
+        yield row
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -9,15 +9,48 @@ from __future__ import annotations
 
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from swingbot.core import limits
 from swingbot_jobs.limits import RESULT_FILES
 
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
+
+
+# What tarfile raises for an archive that is not one.
+BROKEN: Final = (
+    tarfile.TarError,
+    zlib.error,
+    ValueError,
+    OverflowError,
+    EOFError,
+    LookupError,
+    RecursionError,
+)
+
+
+class _SmallReads:
+    """An archive of which no more than RAW_FILE_BYTES are read at once: tarfile reads a long name
+    as a whole, and its head may say that it has gigabytes.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.seek, self.tell = file, file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        """Raises tarfile.ReadError."""
+        if size > limits.RAW_FILE_BYTES:
+            raise tarfile.ReadError(f"a head has more than {limits.RAW_FILE_BYTES} bytes")
+        return self._file.read(size)
+
+
+def careful(tar: BinaryIO) -> Any:
+    """Return an archive that tarfile opens with mode `r:`, and reads in little memory."""
+    return _SmallReads(tar)
 
 
 class TarMember(NamedTuple):
@@ -36,7 +69,9 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
     """Every file, each name once. `note` gets a sentence about each one that is left out."""
     seen: set[tuple[str, int, str]] = set()
     try:
-        with tarfile.open(fileobj=tar, mode="r:", ignore_zeros=True, errors="replace") as archive:
+        with tarfile.open(
+            fileobj=careful(tar), mode="r:", ignore_zeros=True, errors="replace"
+        ) as archive:
             for _ in range(RESULT_FILES):
                 entry = archive.next()
                 if entry is None:
@@ -53,14 +88,7 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
                     seen.add((found.unit_job or "", found.run, found.path))
                     yield found
             note(f"results.tar has more than {RESULT_FILES} files: the rest was left out")
-    except (
-        tarfile.TarError,
-        ValueError,
-        OverflowError,
-        EOFError,
-        LookupError,
-        RecursionError,
-    ) as error:
+    except BROKEN as error:
         note(f"results.tar ends early: {error}")
 
 
