@@ -4,6 +4,7 @@ bisection looks through them."""
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from swingbot.core.bisect.posterior.mixture_noise import (
     Thetas,
     with_least_spread,
 )
+from swingbot.core.bisect.state import Conclusion
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import NoisePrior, NoiseRecord, PastBoot
@@ -66,16 +68,40 @@ def test_a_mode_stays_where_it_is_if_levels_need_wider_spreads() -> None:
     assert wild.apart == 3.0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 9])
-def test_a_change_that_some_boots_show_is_not_put_behind_its_commit(seed: int) -> None:
-    """-22 % in two of three boots that repeat to 0.2 %: boots that look good again lie at the
-    level of good, and those of commits before a later one at the level of bad."""
+def in_two_of_three_boots(seed: int) -> Conclusion:
+    """-22 % in two of three boots that repeat to 0.2 %."""
     bench = SimulatedBench(
         commits=20, culprit=15, effect=-0.22, effect_share=0.67, run_noise=0.004, runs=4, seed=seed
     )
     state = a_state(bench, noise=known_noise(bench, 2.0))
-    said = bisect_to_the_end(bench, state, Policy()).conclusion
+    return bisect_to_the_end(bench, state, Policy()).conclusion
+
+
+@pytest.mark.parametrize("seed", [1, 2, 9])
+def test_a_change_that_some_boots_show_is_not_put_behind_its_commit(seed: int) -> None:
+    """Boots that look good again lie at the level of good, and those of commits before a later one
+    at the level of bad."""
+    said = in_two_of_three_boots(seed)
     assert (said.kind, said.members) == ("culprit", (15,))
+
+
+def test_most_boots_of_the_good_end_are_no_path_whichever_mode_the_model_takes_for_the_first() -> (
+    None
+):
+    """6 of 10 boots behind it are low, none of 4 before: with the low mode as the first, the others
+    would have a share that is near one on either side."""
+    said = in_two_of_three_boots(7012)
+    assert (said.kind, said.members) == ("culprit", (15,))
+
+
+def test_the_effect_of_a_share_of_boots_is_said_of_all_boots() -> None:
+    said = in_two_of_three_boots(7006)
+    assert (said.kind, said.members) == ("culprit", (15,))
+    assert re.search(
+        r"boots about 22 % lower than the others, before it 1 boot in \d+; mean of all boots"
+        r" -1\d\.\d %; confirmed by \d+ fresh pairs of boots; layout",
+        said.reason,
+    )
 
 
 def test_a_noise_record_knows_modes_and_the_spread_within_them() -> None:

@@ -128,8 +128,8 @@ def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
 def _ends_alike(case: Assessment) -> float:
     """P(the two end kernels themselves, layout and all, differ by less than the minimum).
 
-    Unlike P(no step) more boots always settle it. The spread of boots tells nothing about kernels
-    whose testbox moved meanwhile.
+    Unlike P(no step) more boots settle it, unless the testbox moved meanwhile: then their spread
+    tells nothing about the kernels.
     """
     ev = case.ev
     good, bad = case.end_boots()

@@ -86,7 +86,9 @@ def _stated(case: Assessment, left: int, right: int) -> float:
 
 def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int]) -> Action:
     ev = case.ev
+    of_mean, fresh = "mean", f", in {len(ks)} fresh pairs of boots"
     if path.unit == "boot":  # the fresh ones alone are too few to tell a share of boots
+        of_mean, fresh = "mean of all boots", f"; confirmed by {len(ks)} fresh pairs of boots"
         boots = list(zip(ev.boot_positions, ev.boots, strict=True))
         of_sides = [[b for p, b in boots if (p >= right) == side] for side in (False, True)]
     else:
@@ -106,9 +108,9 @@ def _found(case: Assessment, path: SlowPath, left: int, right: int, ks: list[int
         likely = _stated(case, left, right)
         named = tuple(replace(culprit, probability=likely) for culprit in ended.culprits)
         ended = replace(ended, culprits=named, probability=likely)
-    mean = "" if row.change_pct is None else f"; mean {row.change_pct:+.1f} %"
+    mean = "" if row.change_pct is None else f"; {of_mean} {row.change_pct:+.1f} %"
     checked = "" if case.rebuilds else "; layout not checked: one build of each"
-    reason = f"{on_the_path(case, path)}{mean}, in {len(ks)} fresh pairs of boots{checked}"
+    reason = f"{on_the_path(case, path)}{mean}{fresh}{checked}"
     return concluded(case, replace(ended, reason=reason))
 
 

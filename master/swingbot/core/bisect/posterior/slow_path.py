@@ -9,7 +9,7 @@ of the share. Formulas: docs/statistics.md, "A path that some runs take".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,8 +33,8 @@ def weighed(
     at, place = np.unique(np.array(ev.boot_positions, np.intp), return_inverse=True)
     runs = [ShareStep.of(path, place) for path in _of_runs(far)]
     # boots are far off a level, so which are depends on whether it has a step
-    stepped = runs + _telling(_of_boots(_far_boots(post, ev)), place)
-    even = runs + _telling(_of_boots(np.array(post.far_if_none)), place)
+    stepped = runs + _telling(_of_boots(_far_boots(post, ev), place), place)
+    even = runs + _telling(_of_boots(np.array(post.far_if_none), place), place)
     if not (stepped or even) or policy.prior_no_change <= 0.0 or post.none <= 0.0:
         return post
     ln_prior = gap_prior(at, ev.mass, policy)
@@ -116,14 +116,21 @@ def _far_boots(post: Posterior, ev: Evidence) -> Floats:
     return np.where(np.array(post.wild) > WILD_P, ev.means - post.low, 0.0)
 
 
-def _of_boots(far: Floats) -> list[Path]:
-    """`far`: boot -> how far it is from the others; 0: it is one of them."""
-    one = np.ones(len(far), np.intp)
-    return [
-        Path("boot", taken.astype(np.intp), one, float(np.median(far[taken])))
-        for taken in (far < 0.0, far > 0.0)
-        if taken.any()
-    ]
+def _of_boots(far: Floats, place: Indices) -> Iterator[Path]:
+    """`far`: boot -> how far it is from the others; 0: it is one of them.
+
+    The path is what most boots of the good end do not take: shares are as likely only where they
+    are small, and the level of a testbox with two modes may be either.
+    """
+    one, good = np.ones(len(far), np.intp), place == 0
+    for taken in (far < 0.0, far > 0.0):
+        if not taken.any():
+            continue
+        offset = float(np.median(far[taken]))
+        if 2 * taken[good].sum() > good.sum():
+            taken, offset = ~taken, -offset
+        if taken.any():
+            yield Path("boot", taken.astype(np.intp), one, offset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
