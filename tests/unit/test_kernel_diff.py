@@ -421,6 +421,12 @@ def test_configurations_differ_by_values_and_by_symbols_that_one_does_not_know()
     assert config_difference(CONFIG, CONFIG) == []
 
 
+def test_a_configuration_with_a_value_of_megabytes_fills_no_page() -> None:
+    one, other = (f'CONFIG_A="{"x" * 3_000_000}{end}"\n' for end in "yz")
+    (row,) = config_difference(one, other)
+    assert row["base"] == row["head"] == f'"{"x" * 299}... (3000003 characters)'
+
+
 def test_a_symbol_that_is_off_or_unknown_in_both_kernels_is_counted_and_not_listed() -> None:
     head = "CONFIG_SMP=y\nCONFIG_HZ=1000\n# CONFIG_NEW is not set\n"
     rows = config_difference(CONFIG, head)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from swingbot_jobs import limits
 
 _UNSET: Final = " is not set"
+_SHOWN: Final = 300  # characters of a symbol or value; a kernel's own build can write any
 
 
 def options(text: str) -> dict[str, str]:
@@ -26,15 +27,21 @@ def config_difference(base: str, head: str) -> list[dict[str, Any]]:
     """Return symbols whose values differ: [{"symbol", "base", "head"}], by name, those that make no
     difference (`matters`) last.
 
-    None where the configuration lacks the symbol.
+    None where the configuration lacks the symbol. Long values are cut.
     """
     one, other = options(base), options(head)
     rows = [
-        {"symbol": name, "base": one.get(name), "head": other.get(name)}
+        {"symbol": _cut(name), "base": _cut(one.get(name)), "head": _cut(other.get(name))}
         for name in sorted(one.keys() | other.keys())
         if one.get(name) != other.get(name)
     ]
     return sorted(rows, key=lambda row: not matters(row))
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None or len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
 def matters(row: Mapping[str, Any]) -> bool:
