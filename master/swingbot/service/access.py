@@ -40,7 +40,7 @@ def revoke_token(access: Access, number: int, by: str) -> str:
 
 def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
     """Revoke a token for an operator, or for its owner if it has no higher role than the token in
-    use: a script's token that leaks must not end those of its owner.
+    use, and that is not for few trees: a script's token that leaks must not end those of its owner.
 
     Raises RequestError, NotYourToken.
     """
@@ -55,6 +55,11 @@ def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
             raise NotYourToken(
                 f"token {number} has the role {role}, the one in use {person.role}:"
                 f" sign in with a token of the role {role}"
+            )
+        if person.trees is not None and number != person.token:
+            raise NotYourToken(
+                f"the token in use is only for requests of {', '.join(person.trees)}, and revokes"
+                " itself alone: sign in with one of all trees"
             )
     return revoke_token(access, number, f"{person.who} (pages)")
 

@@ -83,6 +83,9 @@ def test_who_may_revoke_a_token_over_the_web(store: Store) -> None:
         script = replace(ada, role=Role.READER, token=98)
         with pytest.raises(NotYourToken, match="the one in use reader"):
             revoke_over_the_web(tx.access, ada.token, script)
+        few = replace(ada, token=98, trees=("mm",))
+        with pytest.raises(NotYourToken, match="only for requests of mm"):
+            revoke_over_the_web(tx.access, ada.token, few)
         with pytest.raises(RequestError, match="token 9999 does not exist"):
             revoke_over_the_web(tx.access, 9999, bob)
         assert tx.access.holder(TOKEN) == ada
