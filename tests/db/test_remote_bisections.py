@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +19,7 @@ from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.service import limits
+from swingbot.service.bisect import start
 from tests.asking import Serve, Site
 from tests.db.test_remote_commits import bundle_of, checkout, commit, git, mirror_of, state, trusts
 from tests.db.test_remote_tables import elsewhere, here, run
@@ -344,6 +345,30 @@ def test_a_table_and_a_bisection_at_once_do_not_both_use_the_remaining_quota(
         answers = sorted(one.result().status_code for one in (bisection, table))
     assert answers == [201, 429]
     assert scalar(site, "SELECT count(*) FROM asked") == 1
+
+
+def test_one_of_two_who_ask_for_the_same_at_once_pays(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits until the other, too, has found that nobody asked for it before."""
+    both, opened = threading.Barrier(2), start.open_bisection
+
+    def open_together(*parts: Any) -> int:
+        both.wait(120)
+        return opened(*parts)
+
+    monkeypatch.setattr("swingbot.service.bisect.ask.open_bisection", open_together)
+    document = {"tree": "fake", "range": "base..tip", "metric": "hackbench.throughput"}
+    people = [site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Bob")]
+    with ThreadPoolExecutor(2) as pool:
+        asked = [
+            pool.submit(site.web.client.post, "/bisect", json=document, headers=who)
+            for who in people
+        ]
+        answers = [one.result() for one in asked]
+    assert sorted(one.status_code for one in answers) == [200, 201]
+    assert {one.json()["id"] for one in answers} == {"b1"}
+    assert scalar(site, "SELECT count(*) FROM asked WHERE testbox_seconds > 0") == 1
 
 
 def test_who_repeats_the_request_of_another_does_not_steer_it(site: Site, tmp_path: Path) -> None:

@@ -99,13 +99,14 @@ class PreparedBisection:
             new = _resolved(self.git, self.catalogue, self.settings, tx, self.request, self.range)
             existing, new = _asked_before(tx.bisections, new)
             number = existing or open_bisection(self.git, self.catalogue, tx, new)
-            if existing is None:
-                admit(self.git)
             id, person = ids.show("bisection", number), self.request.asked_by
+            # another person may have queued the same since
+            is_new = existing is None and not tx.access.askers(id)
+            if is_new:
+                admit(self.git)
             if person is not None:
-                cost = testbox_seconds if existing is None else 0.0
-                note_request(tx.access, person, id, cost)
-            return StartedBisection(id=id, number=number, new=existing is None)
+                note_request(tx.access, person, id, testbox_seconds if is_new else 0.0)
+            return StartedBisection(id=id, number=number, new=is_new)
 
 
 @contextmanager
