@@ -27,7 +27,7 @@ FROM asked q LEFT JOIN comparison c ON c.id = q.comparison LEFT JOIN bisection b
   ON b.id = q.bisection
 CROSS JOIN LATERAL (SELECT coalesce(sum(x.seconds), 0) AS seconds FROM observation o JOIN boot x
   ON x.id = o.boot WHERE o.bisection = q.bisection AND q.testbox_seconds > 0
-  AND x.booted_at >= q.at) taken
+  AND x.booted_at >= q.at AND q.at > now() - interval '24 hours') taken
 WHERE q.who = :who
 """
 
