@@ -124,5 +124,5 @@ def test_a_kernel_whose_configuration_lacks_the_card_is_not_booted(
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert (
         "lacks options that the wire of cluster cs-vm needs: CONFIG_VIRTIO_NET=y;"
-        " add them to the kernel configuration of the tree (the fragment"
+        " add the fragment net-virtio to the kernel configuration of the tree or the testbox"
     ) in outcome["reason"]

@@ -27,7 +27,7 @@ def ends(case: Assessment) -> Action | None:
     if pairs < policy.boots_per_end or post is None:
         return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
     same = _ends_alike(case)
-    alike = max(post.none_or_small, same)
+    alike = _alike(case)
     most, last = _most_pairs(case), _last_pair(case, pairs)
     if alike >= (policy.no_change_at_last if last else policy.no_change):
         untold = _untold(case)
@@ -72,8 +72,7 @@ def ends_over(case: Assessment) -> bool:
     pairs, policy = _end_pairs(case.ev), case.policy
     if pairs < policy.boots_per_end:
         return False
-    alike = max(case.posterior.none_or_small, _ends_alike(case))
-    return alike >= policy.no_change or _last_pair(case, pairs)
+    return _alike(case) >= policy.no_change or _last_pair(case, pairs)
 
 
 def more_ends(case: Assessment, why: str) -> Action | None:
@@ -125,11 +124,21 @@ def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
     return ask(case, requests, why)
 
 
-def _ends_alike(case: Assessment) -> float:
-    """P(the two end kernels themselves, layout and all, differ by less than the minimum).
+def _alike(case: Assessment) -> float:
+    """P(the ends differ by less than the minimum). Boots of a testbox that moved meanwhile tell
+    nothing about the two kernels themselves."""
+    post = case.posterior
+    return max(
+        post.none_or_small,
+        post.none_or_small * post.wander + _ends_alike(case) * (1.0 - post.wander),
+    )
 
-    Unlike P(no step) more boots settle it, unless the testbox moved meanwhile: then their spread
-    tells nothing about the kernels.
+
+def _ends_alike(case: Assessment) -> float:
+    """P(the two end kernels themselves, layout and all, differ by less than the minimum), if the
+    testbox stood still.
+
+    Unlike P(no step) more boots always settle it.
     """
     ev = case.ev
     good, bad = case.end_boots()
@@ -137,8 +146,6 @@ def _ends_alike(case: Assessment) -> float:
     sd, df = math.sqrt(case.posterior.boot_var * each), case.spread_df
     effect, least = case.end_effect(), ev.threshold(case.state.min_effect_pct)
     levels = float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
-    wander = case.posterior.wander
-    levels += wander * (case.posterior.none_or_small - levels)
     path = case.posterior.slow_path
     return levels if path is None else levels * (1.0 - path.p * (1.0 - path.small))
 
