@@ -93,7 +93,12 @@ def test_the_worst_records_take_no_memory_here_and_bounded_memory_there(
 
 def test_threads_take_turns() -> None:
     names = [f"f{number}" for number in range(4_000)]
-    store = Store(base=a_record("one", names), head=a_record("other", names))
+    store = Store(
+        base=a_record("one", names),
+        head=a_record("other", names),
+        config=b"CONFIG_X=y\n",
+        other_config=b"",
+    )
     kernels = ChildKernelRecords(store.open)
     threads = [threading.Thread(target=ask, args=[kernels]) for ask in QUESTIONS.values()]
     for thread in threads:
