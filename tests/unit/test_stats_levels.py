@@ -504,7 +504,12 @@ def test_swapping_negates_in_every_class(
 
 @settings(max_examples=examples(60))
 @given(
-    boots=st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=4), min_size=2, max_size=12),
+    boots=st.lists(
+        # what no benchmark measures, 1e-309, is refused with a reason of its own
+        st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=1, max_size=4),
+        min_size=2,
+        max_size=12,
+    ),
     klass=st.sampled_from(CLASSES),
     paired=st.booleans(),
     order=st.randoms(),
