@@ -331,17 +331,17 @@ class Bisector:
             ),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
-            noise=self._noise(part),
+            noise=self._noise(part, booted),
             boot_cost_seconds=_median_seconds(booted) or 1.0,
             layouts=self.layouts,
             layout_cost_seconds=0.0,  # CMD builds for every boot, or caches its builds
         )
 
-    def _noise(self, part: LinearRange) -> NoisePrior:
+    def _noise(self, part: LinearRange, booted: list[BootResult]) -> NoisePrior:
         if self.wanted.noise_pct is not None:
             return noise_prior.known(self.wanted.noise_pct, self.wanted.min_effect_pct / 100)
         boots: dict[str, list[tuple[float, ...]]] = {}
-        for b in self.journal.booted_until(part.name):
+        for b in booted:
             if b.values:
                 boots.setdefault(b.control or b.sha, []).append(b.values)
         return noise_prior.estimate(

@@ -16,7 +16,8 @@ from swingbot.core.stats.moments import within
 from swingbot.core.thresholds import MODE_LEAST_SHARE, MODES_SDS
 
 Array = npt.NDArray[np.float64]
-_LEAST_BOOTS: Final = 3  # of the smaller mode: fewer are wild boots
+# Boots of the smaller mode, and differences on each side of the gap; fewer are wild boots.
+_LEAST_BOOTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from swingbot.core.bisect.decide.conclude import conclude
 from swingbot.core.bisect.evidence.far_runs import run_spread
 from swingbot.core.bisect.evidence.range_evidence import Evidence
 from swingbot.core.bisect.posterior.assessment import Assessment, phases
+from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import Action
 from swingbot.core.bisect.thresholds import EXACT_END_BOOTS, WILD_P
 from swingbot.core.model.bisection import WantedBoot
@@ -27,7 +28,7 @@ def ends(case: Assessment) -> Action | None:
     if pairs < policy.boots_per_end or post is None:
         return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
     same = _ends_alike(case)
-    alike = _alike(case)
+    alike = _alike(post, same)
     most, last = _most_pairs(case), _last_pair(case, pairs)
     if alike >= (policy.no_change_at_last if last else policy.no_change):
         untold = _untold(case)
@@ -72,7 +73,8 @@ def ends_over(case: Assessment) -> bool:
     pairs, policy = _end_pairs(case.ev), case.policy
     if pairs < policy.boots_per_end:
         return False
-    return _alike(case) >= policy.no_change or _last_pair(case, pairs)
+    alike = _alike(case.posterior, _ends_alike(case))
+    return alike >= policy.no_change or _last_pair(case, pairs)
 
 
 def more_ends(case: Assessment, why: str) -> Action | None:
@@ -124,14 +126,12 @@ def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
     return ask(case, requests, why)
 
 
-def _alike(case: Assessment) -> float:
-    """P(the ends differ by less than the minimum). Boots of a testbox that moved meanwhile tell
-    nothing about the two kernels themselves."""
-    post = case.posterior
-    return max(
-        post.none_or_small,
-        post.none_or_small * post.wander + _ends_alike(case) * (1.0 - post.wander),
-    )
+def _alike(post: Posterior, same: float) -> float:
+    """P(the ends differ by less than the minimum).
+
+    `same`: `_ends_alike`, which counts for as much as the testbox stood still.
+    """
+    return post.none_or_small + (1.0 - post.wander) * max(same - post.none_or_small, 0.0)
 
 
 def _ends_alike(case: Assessment) -> float:

@@ -120,18 +120,22 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         still = replace(still, sd_layout_if_even=_sd_layout_of_even(pairs, weights))
     behind = still.behind()[columns.at[columns.point][columns.node]]
     levels = ((still.low, 1.0 - behind), (still.low + still.effect, behind))
-    second = _wild(columns, theta, levels)
+    wild, mode = _wild(columns, theta, levels), tuple[float, ...]()
     if theta.tight:
-        off = theta.apart * theta.spread
-        moved = tuple(off if p > WILD_P else 0.0 for p in second)
-        still = replace(still, wild=(0.0,) * len(second), mode=moved)
-    else:
-        still = replace(still, wild=second)
-    still = replace(still, far_if_none=_far_if_none(columns, pairs, hypotheses, ln[:, -1]))
+        mode = tuple(theta.offset if p > WILD_P else 0.0 for p in wild)
+        wild = (0.0,) * len(wild)
+    still = replace(
+        still,
+        wild=wild,
+        mode=mode,
+        far_if_none=_far_if_none(columns, pairs, hypotheses, ln[:, -1]),
+        creep=creep,
+        crept=crept,
+    )
     return _moving(
         ev,
         columns,
-        replace(still, creep=creep, crept=crept),
+        still,
         noise,
         policy,
         min_effect,
@@ -190,14 +194,14 @@ def _far_if_none(
     best = int(np.argmax(ln))
     theta, level = pairs.of.thetas.each[pairs.before[best]], float(hypotheses.low[best, -1])
     far = np.array(_wild(columns, theta, ((level, np.ones(len(columns.x))),))) > WILD_P
-    off = theta.apart * theta.spread if theta.tight else columns.x - level
+    off = theta.offset if theta.tight else columns.x - level
     return tuple(np.where(far, off, 0.0).tolist())
 
 
 def _wild(
     columns: BootColumns, theta: Theta, levels: Sequence[tuple[float, Floats]]
 ) -> tuple[float, ...]:
-    """Boot -> P(wild). `levels`: each with the P(a boot has it)."""
+    """Boot -> P(wild). `levels`: each with the probability, by boot, that the boot has it."""
     off = math.sqrt(theta.spread**2 + theta.layout_var)
     clean, wild = np.zeros(len(columns.x)), np.zeros(len(columns.x))
     at_bound = columns.at_bound

@@ -81,10 +81,16 @@ class Theta:
     mode: float | None = None  # their common offset; None: each has another one
     tight: bool = False  # wild boots are a mode: they tell as much about the level as the others
 
-    def spread_to(self, spread: float) -> Theta:
-        """The same with boots that spread so; a mode of theirs stays where it is."""
-        apart = self.apart * self.spread / spread if self.tight else self.apart
-        return replace(self, spread=spread, apart=apart)
+    @property
+    def offset(self) -> float:
+        """Distance of the mean of wild boots from the level, on the effect scale."""
+        return self.apart * self.spread
+
+    def with_spread(self, spread: float) -> Theta:
+        """The same with another spread of one boot; a mode keeps its offset."""
+        return replace(
+            self, spread=spread, apart=self.offset / spread if self.tight else self.apart
+        )
 
     @property
     def layout_var(self) -> float:
@@ -360,7 +366,7 @@ def _combinations(known: _Known) -> Combinations:
 def with_least_spread(of: Combinations, quarters: int) -> Combinations:
     """The same with spreads of at least 2 to the power of `quarters` / 4."""
     least = 2.0 ** (quarters / 4)
-    thetas = tuple(t if t.spread >= least else t.spread_to(least) for t in of.thetas.each)
+    thetas = tuple(t if t.spread >= least else t.with_spread(least) for t in of.thetas.each)
     return Combinations(_only(thetas), of.pairs)
 
 

@@ -33,8 +33,8 @@ def weighed(
     at, place = np.unique(np.array(ev.boot_positions, np.intp), return_inverse=True)
     runs = [ShareStep.of(path, place) for path in _of_runs(far)]
     # boots are far off a level, so which are depends on whether it has a step
-    stepped = runs + _telling(_of_boots(_far_boots(post, ev), place), place)
-    even = runs + _telling(_of_boots(np.array(post.far_if_none), place), place)
+    stepped = runs + _supported(_of_boots(_far_boots(post, ev), place), place)
+    even = runs + _supported(_of_boots(np.array(post.far_if_none), place), place)
     if not (stepped or even) or policy.prior_no_change <= 0.0 or post.none <= 0.0:
         return post
     ln_prior = gap_prior(at, ev.mass, policy)
@@ -78,13 +78,14 @@ def weighed(
 
 
 def _by_path(steps: Sequence[ShareStep], gaps: int) -> Floats:
-    """(path, gap): prior that a step changes this share and not the level, or the level as well,
-    times the likelihood."""
+    """(path, gap): prior of a step of this share, alone or with the level, times its likelihood
+    ratio."""
     ratios = np.array([step.ratio for step in steps]).reshape(len(steps), gaps)
     return np.asarray(SLOW_PATH_STEP / 2.0 / max(len(steps), 1) * ratios)
 
 
-def _telling(paths: Iterable[Path], place: Indices) -> list[ShareStep]:
+def _supported(paths: Iterable[Path], place: Indices) -> list[ShareStep]:
+    """The steps of shares of boots that the boots do not speak against."""
     steps = [ShareStep.of(path, place) for path in paths]
     return [step for step in steps if step.ratio.max() >= _BOOTS_TELL]
 
