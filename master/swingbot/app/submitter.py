@@ -31,7 +31,7 @@ from swingbot.service.table.extend import (
 from swingbot.service.table.extender import check_extender
 from swingbot.service.table.plan import Requested, TablePlan, prepared
 from swingbot.service.table.request import TableRequest
-from swingbot.web.pages.table_form import OverQuota
+from swingbot.web.pages.refused import OverQuota
 from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
@@ -39,7 +39,7 @@ from swingbot_jobs.language.job_files import read_job, shipped
 
 
 class DatabaseSubmitter:
-    """Implements `swingbot.web.pages.compare.ComparisonSubmitter`.
+    """Implements the ports of the pages that ask: TableSubmitter, Extender, BisectionSubmitter.
 
     `lab` is created on the first request.
     """

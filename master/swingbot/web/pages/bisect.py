@@ -16,15 +16,14 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.bundle import BadBundle
 from swingbot.core.table.request_document import SentBisection
-from swingbot.service.asked.asker import NotYours
 from swingbot.service.bisect.ask import StartedBisection
 from swingbot.service.bisect.plan import BisectionPlan, plan_lines
 from swingbot.service.bisect.request import BisectionRequest
-from swingbot.service.ports import GitError, RequestError
+from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot.web.pages.table_form import OverQuota
+from swingbot.web.pages.refused import REFUSALS, refused
 
 PATH: Final = "/bisect"
 
@@ -85,12 +84,8 @@ def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) 
                 document |= {"id": started.id, "new": started.new}
                 headers = {"location": f"/bisection/{started.id}"}
                 status = HTTPStatus.CREATED if started.new else HTTPStatus.OK
-    except (RequestError, GitError) as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
-    except NotYours as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
-    except OverQuota as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS)
+    except REFUSALS as error:
+        return refused(error)
     plan = {"plan": planned.to_json(), "lines": plan_lines(planned)}
     return JSONResponse(document | plan, status, headers)
 

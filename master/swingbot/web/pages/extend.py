@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from http import HTTPStatus
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -13,14 +12,12 @@ from starlette.routing import Route
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.core.table.request_document import AskedExtension
-from swingbot.service.asked.asker import NotYours
-from swingbot.service.ports import GitError, RequestError
 from swingbot.service.table.extend import Extension, ExtensionRequest
 from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot.web.pages.table_form import OverQuota
+from swingbot.web.pages.refused import REFUSALS, refused
 
 
 class Extender(Protocol):
@@ -66,12 +63,8 @@ def _answer(extender: Extender, person: Person, id: str, asked: AskedExtension) 
                 planned, document["refused"] = extender.plan_extension(person, request)
             else:
                 planned = extender.extend(person, request)
-    except (RequestError, GitError) as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
-    except NotYours as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
-    except OverQuota as error:
-        return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS)
+    except REFUSALS as error:
+        return refused(error)
     return JSONResponse(
         document | {"plan": planned.to_json(id), "lines": extension_lines(id, planned)}
     )

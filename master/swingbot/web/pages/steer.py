@@ -5,7 +5,6 @@ with a token.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -16,13 +15,13 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.bisect.tell import logbook
 from swingbot.core.model import ids
 from swingbot.core.table.request_document import SentHint, SentSkip
-from swingbot.service.asked.asker import NotYours
 from swingbot.service.bisect import steer
 from swingbot.service.bisect.explain import explanation
-from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import in_turn
+from swingbot.web.pages.refused import REFUSALS, refused
 
 Sent = TypeVar("Sent", SentSkip, SentHint)
 
@@ -71,10 +70,8 @@ def _steering(
         sent = await in_turn(request, json_body.read, kind, await request.body())
         try:
             commits = await in_turn(request, steered, number, sent, person)
-        except (RequestError, GitError) as error:
-            return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
-        except NotYours as error:
-            return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
+        except REFUSALS as error:
+            return refused(error)
         return JSONResponse({"id": ids.show("bisection", number), "commits": commits})
 
     return answer

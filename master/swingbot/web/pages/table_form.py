@@ -52,10 +52,7 @@ from swingbot.web.pages.form_body import (
     read_form,
     read_json,
 )
-
-
-class OverQuota(Exception):
-    """The person's quota is used up; the message says how and until when."""
+from swingbot.web.pages.refused import REFUSALS, OverQuota, refused
 
 
 class TableSubmitter(Protocol):
@@ -182,30 +179,26 @@ class TableForm:
                 if form.sent.values.get("act") == "ask":
                     queued, _ = self._submitter.ask(form.person, request)
                     return RedirectResponse(_address(queued.id), status_code=HTTPStatus.SEE_OTHER)
-                plan, refused = self._submitter.plan(form.person, request)
+                plan, why = self._submitter.plan(form.person, request)
         except (RequestError, GitError) as error:
             return page(f"{error}. Nothing was queued.", status=400)
         except NotYours as error:
             return page(f"{error}", status=403)
         except OverQuota as error:
             return page(f"{error}. Nothing was queued.", status=429)
-        return page(refused or "", plan)
+        return page(why or "", plan)
 
     def _answer_json(self, form: _SubmittedForm, dry_run: bool) -> Response:
         try:
             with self._submitter.planning(form.person):
                 request = self._requested(form)
                 if dry_run:
-                    plan, refused = self._submitter.plan(form.person, request)
-                    document = {"id": None, "refused": refused}
+                    plan, why = self._submitter.plan(form.person, request)
+                    document = {"id": None, "refused": why}
                     return JSONResponse(document | self._facts(form, request, plan))
                 queued, plan = self._submitter.ask(form.person, request)
-        except (RequestError, GitError) as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
-        except NotYours as error:
-            return JSONResponse({"error": str(error)}, status_code=403)
-        except OverQuota as error:
-            return JSONResponse({"error": str(error)}, status_code=429)
+        except REFUSALS as error:
+            return refused(error)
         return JSONResponse(
             {"id": queued.id, "new": queued.new} | self._facts(form, request, plan),
             status_code=201 if queued.new else 200,
