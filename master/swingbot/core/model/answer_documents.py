@@ -13,12 +13,18 @@ class WhoseToken(TypedDict):
     role: str | None  # `reader`, `submitter`, `moderator` or `operator`
 
 
-class AnswerToARequest(TypedDict):
-    id: str | None  # of the table; null: a dry run
-    new: NotRequired[bool]  # false: the table existed; not of a dry run
+class QueuedKeys(TypedDict):
+    id: str | None  # of what is queued; null: a dry run
+    new: NotRequired[bool]  # false: it existed already; not of a dry run
+
+
+class PlannedKeys(TypedDict):
     refused: NotRequired[str | None]  # of a dry run: why it would not be queued
-    plan: PlanOfATable  # what it is, and its cost
     lines: list[str]  # the plan as text
+
+
+class AnswerToARequest(QueuedKeys, PlannedKeys):
+    plan: PlanOfATable  # what it is, and its cost
     patches: list[str]  # subjects
     left_out: list[dict[str, Any]]  # mails that are not patches: `subject`, `reason`
     # of the person: `open_requests`, and in 24 hours `daily_requests` and `testbox_seconds`
@@ -26,19 +32,13 @@ class AnswerToARequest(TypedDict):
     quota: dict[str, Any] | None  # `open_requests`, `testbox_seconds`; null: none
 
 
-class AnswerToABisection(TypedDict):
-    id: str | None  # of the bisection; null: a dry run
-    new: NotRequired[bool]  # false: the bisection existed; not of a dry run
-    refused: NotRequired[str | None]  # of a dry run: why it would not be queued
+class AnswerToABisection(QueuedKeys, PlannedKeys):
     plan: PlanOfABisection  # what it is, and its cost
-    lines: list[str]  # the plan as text
 
 
-class AnswerToAnExtension(TypedDict):
+class AnswerToAnExtension(PlannedKeys):
     id: str
-    refused: NotRequired[str | None]  # of a dry run: why it would not be queued
     plan: PlanOfAnExtension  # what it adds, and its cost
-    lines: list[str]  # the plan as text
 
 
 class Cancelled(TypedDict):
