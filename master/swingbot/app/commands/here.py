@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import CommandContext, guarded, read_jobs
-from swingbot.app.commands.requests import answer, dry_run_option, yes_option
+from swingbot.app.commands.requests import (
+    answer,
+    dry_run_option,
+    note,
+    shown_plan,
+    yes_option,
+)
 from swingbot.app.remote.checkout import Checkout
 from swingbot.app.settings import load
 from swingbot.service.ports import GitError, RequestError
@@ -59,18 +64,18 @@ def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) ->
         raise RequestError(
             f"`swingbot here` lacks Debian packages: apt-get install {' '.join(packages)}"
         )
-    checkout = Checkout.around(Path.cwd(), _note)
+    checkout = Checkout.around(Path.cwd(), note)
     if checkout is None:
         raise RequestError("this is not a git checkout: run it in a kernel tree")
     names = ends_of(range_) if range_ else checkout.recent()
     ends = [_resolved(checkout, name) for name in names]
     for name, commit in zip(names, ends, strict=True):
-        _note(f"{name}: {checkout.described(commit)}")
+        note(f"{name}: {checkout.described(commit)}")
     if "HEAD" in names and (changed := checkout.changed()):
-        _note(f"uncommitted changes, such as {changed[0]}, are not measured")
+        note(f"uncommitted changes, such as {changed[0]}, are not measured")
     environ = service.environment(os.environ)
     settings = load(environ=environ)
-    _note("starting the service")
+    note("starting the service")
     with service.running(settings.state, environ):
         session = CommandContext(settings, here=True)
         files = read_jobs(jobs or _JOBS, settings.paths.jobs)
@@ -90,11 +95,7 @@ def _measure(
     from swingbot.app.database_tables import ask
 
     def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
-        for line in lines:
-            click.echo(line, err=not dry_run)
-        if not dry_run:
-            confirm(yes=yes)
-        return not dry_run
+        return shown_plan(plan, lines, {"dry_run": dry_run, "yes": yes, "json_": False})
 
     kernels = KernelRequest(
         base=ends[0],
@@ -147,7 +148,3 @@ def _resolved(checkout: Checkout, name: str) -> str:
     if (commit := checkout.resolve(name)) is None:
         raise RequestError(f"{checkout.path} has no commit {name!r}")
     return commit
-
-
-def _note(line: str) -> None:
-    click.echo(line, err=True)
