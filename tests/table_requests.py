@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from swingbot.core.patchset.model import PatchSeries, SeriesPatch
+from swingbot.service.asked.requested import Requested
 from swingbot.service.ports import Lab
 from swingbot.service.table.kernels import KernelRequest, at, patched
-from swingbot.service.table.plan import Requested, TablePlan, prepared
+from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 
 

@@ -44,7 +44,7 @@ class Bisections(Rows):
         if number is None:
             existing = self.of_request(new.request_key)
             assert existing is not None
-            return existing
+            return existing.id
         self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
             id=number,
@@ -62,12 +62,14 @@ class Bisections(Rows):
         assert isinstance(number, int)
         return number
 
-    def of_request(self, key: str) -> int | None:
-        number = self.scalar("SELECT id FROM bisection WHERE request_key = :key", key=key)
-        return None if number is None else int(number)
+    def of_request(self, request_key: str) -> Bisection | None:
+        return self._one("request_key = :key", key=request_key)
 
     def get(self, number: int) -> Bisection | None:
-        row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
+        return self._one("id = :id", id=number)
+
+    def _one(self, where: str, **values: Any) -> Bisection | None:
+        row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE {where}", **values)
         return _bisection(dict(row._mapping)) if row else None
 
     def status(self, number: int) -> BisectionStatus | None:

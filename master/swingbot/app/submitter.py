@@ -17,8 +17,8 @@ from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.service.access import note_extension, note_request
+from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect import ask
-from swingbot.service.bisect.ask import StartedBisection
 from swingbot.service.bisect.plan import BisectionPlan
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import Lab, RequestError
@@ -29,7 +29,7 @@ from swingbot.service.table.extend import (
     plan_extension,
 )
 from swingbot.service.table.extender import check_extender
-from swingbot.service.table.plan import Requested, TablePlan, prepared
+from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.refused import OverQuota
 from swingbot_db import read
@@ -155,7 +155,7 @@ class DatabaseSubmitter:
             planned = bisection.plan()
         return planned, self._refusal(request.asked_by, planned)
 
-    def start_bisection(self, request: BisectionRequest) -> tuple[StartedBisection, BisectionPlan]:
+    def start_bisection(self, request: BisectionRequest) -> tuple[Requested, BisectionPlan]:
         """Queue the request. Raises RequestError, NotYours, OverQuota."""
         assert request.asked_by is not None
         with ask.prepared(self._lab(), request) as bisection:

@@ -26,7 +26,7 @@ from tests.fakes.store.tables import (
 class Bisections(Noun):
     def add(self, new: NewBisection) -> int:
         if (existing := self.of_request(new.request_key)) is not None:
-            return existing
+            return existing.id
         number = self.db.next_id("bisection")
         bisection = Bisection(
             id=number,
@@ -49,9 +49,9 @@ class Bisections(Noun):
             self.db.points[number, idx] = PointRow(variant=variant.id, weight=weight)
         return number
 
-    def of_request(self, key: str) -> int | None:
-        rows = self.db.bisections.items()
-        return next((number for number, row in rows if row.request_key == key), None)
+    def of_request(self, request_key: str) -> Bisection | None:
+        rows = self.db.bisections.values()
+        return next((row.bisection for row in rows if row.request_key == request_key), None)
 
     def get(self, number: int) -> Bisection | None:
         return self.db.bisections[number].bisection if number in self.db.bisections else None

@@ -15,6 +15,7 @@ from swingbot.service.access import note_request
 from swingbot.service.asked.asker import check_tree
 from swingbot.service.asked.commits import admit, asked_commits, off_branch, unbundle
 from swingbot.service.asked.dry_run import rehearse
+from swingbot.service.asked.requested import Requested, asked_before
 from swingbot.service.bisect.plan import BisectionPlan, plan_of
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
@@ -30,7 +31,6 @@ from swingbot.service.ports import (
     RequestError,
     Transaction,
 )
-from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.ports.variants import Variants
@@ -51,15 +51,6 @@ class AskedRange:
     bad: str
     commits: Sequence[str]  # those after `good`, along first parents
     foreign: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartedBisection:
-    """`new` is False if the same request already existed."""
-
-    id: str
-    number: int
-    new: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +80,7 @@ class PreparedBisection:
             ),
         )
 
-    def queue(self, testbox_seconds: float) -> StartedBisection:
+    def queue(self, testbox_seconds: float) -> Requested:
         """Record the bisection, and who asked for it over the web, charged with `testbox_seconds`.
 
         An identical request returns the existing bisection, which costs nothing more. Raises
@@ -97,8 +88,12 @@ class PreparedBisection:
         """
         with self.transaction("start bisection") as tx:
             new = _resolved(self.git, self.catalogue, self.settings, tx, self.request, self.range)
-            existing, new = _asked_before(tx.bisections, new)
-            number = existing or open_bisection(self.git, self.catalogue, tx, new)
+            existing, key = asked_before(tx.bisections.of_request, new.key)
+            number = (
+                open_bisection(self.git, self.catalogue, tx, replace(new, key=key))
+                if existing is None
+                else existing.id
+            )
             id, person = ids.show("bisection", number), self.request.asked_by
             # another person may have queued the same since
             is_new = existing is None and not tx.access.askers(id)
@@ -106,7 +101,7 @@ class PreparedBisection:
                 admit(self.git)
             if person is not None:
                 note_request(tx.access, person, id, testbox_seconds if is_new else 0.0)
-            return StartedBisection(id=id, number=number, new=is_new)
+            return Requested(id=id, number=number, new=is_new)
 
 
 @contextmanager
@@ -235,22 +230,6 @@ def _trust(git: Git, variants: Variants, asked: AskedRange, request: BisectionRe
     if asked.bad in asked.foreign:
         return "untrusted"
     return trust_in(variants, asked.tree, git.facts(asked.bad), vouched=request.trusted)
-
-
-def _asked_before(
-    bisections: Bisections, new: ResolvedBisection
-) -> tuple[int | None, ResolvedBisection]:
-    """Return the bisection of an earlier identical request, or None; and `new` in the form in which
-    it is to be created.
-
-    A request that failed or was cancelled is created again, under a new key.
-    """
-    key = new.key
-    while (earlier := bisections.of_request(key)) is not None:
-        if bisections.status(earlier) not in ("failed", "cancelled"):
-            return earlier, new
-        key = f"{new.key}:after-{earlier}"
-    return None, replace(new, key=key)
 
 
 def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]:

@@ -39,8 +39,8 @@ class Bisections(Protocol):
         An existing request key returns the existing bisection, unchanged.
         """
 
-    def of_request(self, key: str) -> int | None:
-        """Return the number of the bisection with this request key; None if there is none."""
+    def of_request(self, request_key: str) -> Bisection | None:
+        """Return the bisection with this request key; None if it does not exist."""
 
     def get(self, number: int) -> Bisection | None:
         """Return a bisection by number; None if it does not exist."""

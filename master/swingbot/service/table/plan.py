@@ -20,6 +20,7 @@ from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.asked.commits import admit, unbundle
 from swingbot.service.asked.dry_run import rehearse
+from swingbot.service.asked.requested import Requested, asked_before
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
@@ -38,7 +39,6 @@ from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.columns import with_monitors
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
-from swingbot.service.table.find_existing import asked_before
 from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
 from swingbot.service.table.policy import off_branch, restricted
@@ -86,15 +86,6 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requested:
-    """A queued table. `new` is False if the same request already existed."""
-
-    id: str
-    number: int
-    new: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _PlannedRows:
     """The rows of a request before anything is recorded."""
 
@@ -134,13 +125,14 @@ class PreparedTable:
             new, variants = _laid_out(
                 git, self.catalogue, self.settings, tx, self.request, self.rows
             )
-            existing, new = asked_before(tx.comparisons, new)
+            assert new.request_key is not None
+            existing, key = asked_before(tx.comparisons.of_request, new.request_key)
             if existing is not None:
                 id = ids.of_table(existing.kind, existing.id)
                 return Requested(id=id, number=existing.id, new=False)
             foresee_builds(git, tx.builds, variants)
             admit(git)
-            number = tx.comparisons.add(new)
+            number = tx.comparisons.add(replace(new, request_key=key))
             return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
 
 

@@ -16,7 +16,7 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.bundle import BadBundle
 from swingbot.core.table.request_document import SentBisection
-from swingbot.service.bisect.ask import StartedBisection
+from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect.plan import BisectionPlan, plan_lines
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import RequestError
@@ -43,7 +43,7 @@ class BisectionSubmitter(Protocol):
         """Return the plan, and the reason if the quota would reject it."""
         ...
 
-    def start_bisection(self, request: BisectionRequest) -> tuple[StartedBisection, BisectionPlan]:
+    def start_bisection(self, request: BisectionRequest) -> tuple[Requested, BisectionPlan]:
         """Queue the request. Raises OverQuota."""
         ...
 

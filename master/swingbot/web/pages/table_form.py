@@ -29,6 +29,7 @@ from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
 from swingbot.core.table.request_document import SentRow
 from swingbot.service.asked.asker import NotYours
+from swingbot.service.asked.requested import Requested
 from swingbot.service.ports import GitError, RequestError
 from swingbot.service.table.kernels import (
     NO_PATCHES,
@@ -38,7 +39,7 @@ from swingbot.service.table.kernels import (
     ends_of,
     patched,
 )
-from swingbot.service.table.plan import Requested, TablePlan
+from swingbot.service.table.plan import TablePlan
 from swingbot.service.table.plan_text import plan_lines
 from swingbot.service.table.request import TableRequest
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site

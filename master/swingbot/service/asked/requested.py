@@ -1,0 +1,40 @@
+"""What a request is queued as: once, however often it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """A queued table or bisection. `new` is False if the same request already existed."""
+
+    id: str
+    number: int
+    new: bool
+
+
+class _Queued(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+
+
+Q = TypeVar("Q", bound=_Queued)
+
+
+def asked_before(of_request: Callable[[str], Q | None], key: str) -> tuple[Q | None, str]:
+    """Return what an earlier request with this key was queued as, or None, and the key of that one,
+    or of the one to create.
+
+    A request that failed or was cancelled is created again, under a new key.
+    """
+    latest = key
+    while (earlier := of_request(latest)) is not None:
+        if earlier.status not in ("failed", "cancelled"):
+            break
+        latest = f"{key}:after-{earlier.id}"
+    return earlier, latest
