@@ -8,10 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.app.settings import load
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.tick import tick
 from swingbot_db import read
-from tests.fakes.brain import Brain
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB, Loop
 from tests.fakes.mail import brain_environment
 from tests.table_requests import compare
@@ -51,6 +53,15 @@ def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
         "SWINGBOT_PATHS_WORKERS": str(found),
         "SWINGBOT_TESTBOXES_SCREENING_BOOTS": str(boots),
     }
+
+
+def measured_brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
+    """A brain on a fakelinux of one more commit, whose testboxes measure with some noise."""
+    repo = tmp_path / "linux"
+    make_fakelinux(repo, [FakeCommit()])
+    brain = make_brain(load(environ=environment(tmp_path, db_url)), engine, repo)
+    brain.fake.origin, brain.fake.wobble = "measured", 0.004
+    return brain
 
 
 def compared(brain: Loop, *testboxes: str) -> str:

@@ -12,20 +12,14 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from swingbot.app.cli import main
-from swingbot.app.settings import load
-from tests.db.racks import change, compared, environment, rows
-from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.db.racks import change, compared, environment, measured_brain, rows
+from tests.fakes.brain import Brain
 from tests.served import served
 
 
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    repo = tmp_path / "linux"
-    make_fakelinux(repo, [FakeCommit()])
-    made = make_brain(load(environ=environment(tmp_path, db_url)), engine, repo)
-    made.fake.origin, made.fake.wobble = "measured", 0.004
-    with made:
+    with measured_brain(tmp_path, db_url, engine) as made:
         yield made
 
 

@@ -15,11 +15,9 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from swingbot.app.settings import load
 from tests.database import db_url, engine, pg, template
-from tests.db.racks import compared, environment, rows
-from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.db.racks import compared, environment, measured_brain, rows
+from tests.fakes.brain import Brain
 from tests.lab.playbook import changed, recap
 
 __all__ = ["db_url", "engine", "pg", "template"]
@@ -177,11 +175,7 @@ NIGHTS = "SELECT id, status FROM comparison WHERE purpose = 'screen'"
 
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    repo = tmp_path / "linux"
-    make_fakelinux(repo, [FakeCommit()])
-    made = make_brain(load(environ=environment(tmp_path, db_url)), engine, repo)
-    made.fake.origin, made.fake.wobble = "measured", 0.004
-    with made:
+    with measured_brain(tmp_path, db_url, engine) as made:
         yield made
 
 
