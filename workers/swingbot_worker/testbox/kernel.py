@@ -56,24 +56,22 @@ class Kernel:
         """
         if not (lacking := self.lacks(needed)):
             return
-        lines = [f"CONFIG_{option}=y" for option in lacking]
-        fragment = fragment_with(lines, self.fragments)
+        lines = ", ".join(f"CONFIG_{option}=y" for option in lacking)
+        fragment = _fragment_with(lacking, self.fragments)
         raise OrderError(
-            f"The kernel lacks options that {who} needs: {', '.join(lines)}; add "
+            f"The kernel lacks options that {who} needs: {lines}; add "
             + (f"the fragment {fragment}" if fragment else "a fragment that has them")
             + " to the kernel configuration of the tree or the testbox."
         )
 
 
-def fragment_with(lines: Sequence[str], directory: Path) -> str:
-    """Return the fragment in `directory` that has all `lines`, the smallest of several; "" if none
-    has.
+def _fragment_with(options: Sequence[str], directory: Path) -> str:
+    """Return the fragment in `directory` that has all `options`, the one with the fewest lines of
+    several; "" if none has.
     """
-    texts = {
-        file.stem: file.read_text().splitlines() for file in sorted(directory.glob("*.config"))
-    }
-    fitting = [name for name, text in texts.items() if set(lines) <= set(text)]
-    return min(fitting, key=lambda name: len(texts[name]), default="")
+    texts = {file.stem: file.read_text() for file in sorted(directory.glob("*.config"))}
+    fitting = [name for name, text in texts.items() if not missing(options, text)]
+    return min(fitting, key=lambda name: len(texts[name].splitlines()), default="")
 
 
 def find(ordered: BootKernel, out: Path, site: Site) -> Kernel:
