@@ -149,19 +149,13 @@ def differences(file: Testbox, machine: Testbox) -> list[str]:
 
 
 def unlike_twins(machine: Testbox, modules: str, others: Iterable[Testbox]) -> list[str]:
-    """Return how the machine differs from testboxes that share its group, each in a sentence.
+    """Return a sentence for each testbox of the machine's group from which the machine differs.
 
     `modules` are its memory modules.
     """
-    twins = [
-        other
-        for other in others
-        if other.tbox_group == machine.tbox_group and other.name != machine.name
-    ]
     found = []
-    for twin in twins:
-        unequal = _unequal(twin, machine)
-        if not unequal:
+    for twin in others:
+        if twin.tbox_group != machine.tbox_group or not (unequal := _unequal(twin, machine)):
             continue
         parts = [f"{key} {there} there, {here} here" for key, (there, here) in unequal.items()]
         parts += [f"memory here {modules}"] if modules and "memory_mb" in unequal else []
