@@ -15,6 +15,12 @@ from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 
 # Firmware, kernel and crash kernel keep a part of the memory, of a small machine a larger one.
 MEMORY_SHARE: Final = 0.75
+# fact -> noun, and the size of its unit
+_UNITS: Final = {
+    "nr_cpu": ("CPUs", 1),
+    "nr_node": ("NUMA nodes", 1),
+    "memory_kb": ("MiB of memory", 1024),
+}
 _SIZE: Final = re.compile(r"(\d{1,15})([KMGT]?)", re.I)
 _SIZES: Final = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3}
 
@@ -44,10 +50,15 @@ class VisibleHardware:
 
     def __str__(self) -> str:
         """Return what is seen of it, such as `8 of 128 CPUs`."""
-        if self.fact == "memory_kb":
-            return f"{self.seen / 1024:.0f} of {self.expected / 1024:.0f} MiB of memory"
-        noun = "CPUs" if self.fact == "nr_cpu" else "NUMA nodes"
-        return f"{self.seen:.0f} of {self.expected:.0f} {noun}"
+        return f"{self.amount(self.seen)} of {self.amount(self.expected)} {self.noun}"
+
+    def amount(self, number: float) -> str:
+        """Return a number of it as text, in the unit of `noun`."""
+        return f"{number / _UNITS[self.fact][1]:.0f}"
+
+    @property
+    def noun(self) -> str:
+        return _UNITS[self.fact][0]
 
     @property
     def _share(self) -> float:

@@ -57,13 +57,14 @@ def _jobs(testbox: Testbox, jobs: Path) -> Iterator[TuningFinding]:
     """Yield what a boot of each shipped job costs. One that is too long is the operator's will."""
     longest = testbox.longest_boot_seconds
     for cost in job_costs(read_all(jobs), testbox, load_programs(jobs / "programs")):
-        found = f"{cost.runs} runs, about {_rounded(cost.seconds)} a boot"
+        found = f"{cost.runs} runs, about {rounded(cost.seconds)} a boot"
         if longest is not None and cost.seconds > longest:
-            found += f"; refused, the limit of this testbox is {_rounded(longest)}"
+            found += f"; refused, the limit of this testbox is {rounded(longest)}"
         yield TuningFinding(what=f"cost of {cost.job}", ok=True, found=found)
 
 
-def _rounded(seconds: float) -> str:
+def rounded(seconds: float) -> str:
+    """Return a duration as people say it: in minutes from three minutes on."""
     return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
 
 

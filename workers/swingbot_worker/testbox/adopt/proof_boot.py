@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.orders import check_order
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
-from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
 from swingbot_jobs.testbox.boot_time import boot_limit, boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
@@ -28,11 +28,12 @@ from swingbot_worker import testbox as boots
 from swingbot_worker.order import BootOrder
 from swingbot_worker.outcome import Outcome
 from swingbot_worker.site import Site
+from swingbot_worker.testbox.check import rounded
 
 # A short run on all CPUs at once: the order has to measure something.
 _JOB: Final = "page-fault: {mode: process, nr_task: 100%, cycles: 1, size: 4M}\nruns: 1\n"
 # Facts that a file states only by a demand; else they are those of the idle system.
-OF_IDLE_SYSTEM: Final = (
+_OF_IDLE_SYSTEM: Final = (
     "cpu_model",
     "nr_socket",
     "threads_per_core",
@@ -51,11 +52,8 @@ _OPTIONS: Final = {
     "clocksource": "clocksource= and tsc= of cmdline, and the kernel's messages about tsc",
     "freq_driver": "CONFIG_X86_INTEL_PSTATE, CONFIG_X86_AMD_PSTATE and CONFIG_X86_ACPI_CPUFREQ",
 }
-_NAMES: Final = {
-    "nr_cpu": ("CPUs", "nr_cpu"),
-    "nr_node": ("NUMA nodes", "nr_node"),
-    "memory_kb": ("MiB of memory", "memory_mb"),
-}
+# Keys of a testbox file that have other names than the facts that they state.
+_KEYS: Final = {"memory_kb": "memory_mb"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +73,6 @@ class ProofBoot:
         return self.status == "up" and all(finding.ok for finding in self.findings)
 
 
-def job_of(testbox: Testbox, site: Site) -> UnitJob:
-    """Return the job of the boot, with the demands of the testbox file."""
-    programs = load_programs(site.jobs / "programs")
-    [job] = testbox.demanded(expand(_JOB, "adopt.yaml", testbox, programs))
-    return job
-
-
 def prove(
     testbox: Testbox,
     image: Path,
@@ -93,7 +84,8 @@ def prove(
 
     `idle` are the facts of the idle system. Raises no exception: a failure is a status.
     """
-    job = job_of(testbox, site)
+    programs = load_programs(site.jobs / "programs")
+    [job] = testbox.demanded(expand(_JOB, "adopt.yaml", testbox, programs))
     order = BootOrder.from_json(
         check_order(
             {
@@ -111,10 +103,10 @@ def prove(
     tell(_forecast(testbox, image, job))
     out = Path(tempfile.mkdtemp(prefix=f"swingbot-adopt-{testbox.name}-"))
     outcome = boots.boot(order, out, site, lambda phase, why: tell(f"{testbox.name} is {phase}"))
+    findings: tuple[TuningFinding, ...] = ()
     if outcome["status"] == "up":
-        findings = tuple(compared(testbox, outcome, idle, *_run(job, out, site, outcome)))
-    else:
-        findings = ()
+        run = _run(job, out / "results.tar", programs, outcome)
+        findings = tuple(compared(testbox, outcome, idle, *run))
     proof = ProofBoot(
         status=outcome["status"],
         reason=outcome["reason"] or "",
@@ -124,31 +116,30 @@ def prove(
     if not proof.proven:
         return proof
     shutil.rmtree(out, ignore_errors=True)
-    return ProofBoot(status=proof.status, reason="", findings=findings, files="")
+    return replace(proof, files="")
 
 
 def _forecast(testbox: Testbox, image: Path, job: UnitJob) -> str:
     """Return what is about to happen, and how long it takes."""
     usual, limit = boot_seconds(testbox, [job]), boot_limit(testbox, [job])
-    text = f"booting {image} once on {testbox.name}: about {_minutes(usual)}, at most"
+    text = (
+        f"booting {image} once on {testbox.name}: about {rounded(usual)}, at most {rounded(limit)}"
+    )
     if not isinstance(testbox.driver, SshDriver):
-        return f"{text} {_minutes(limit)}"
-    back = _minutes(testbox.driver.return_seconds)
-    return f"{text} {_minutes(limit)}, and at most {back} until its idle system is back"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
+        return text
+    back = rounded(testbox.driver.return_seconds)
+    return f"{text}, and at most {back} until its idle system is back"
 
 
 def _run(
-    job: UnitJob, out: Path, site: Site, outcome: Outcome
+    job: UnitJob, results: Path, programs: Mapping[str, Program], outcome: Outcome
 ) -> tuple[Mapping[str, str], TuningFinding]:
-    """Return the files of the run, and whether it measured something."""
-    results, programs = out / "results.tar", load_programs(site.jobs / "programs")
+    """Return the files of the run, and whether it measured something.
+
+    Whether its demands were met is compared fact by fact.
+    """
     files = read_results(results).runs.get((job.name, 0), {})
-    undemanded = codec.typed(UnitJob, {**codec.plain(job), "demand": {}})
-    [run] = parse_results(results, [undemanded], programs, outcome.get("facts"))
+    [run] = parse_results(results, [replace(job, demand={})], programs, outcome.get("facts"))
     values = [f"{metric} {value[0]:.6g}" for metric, value in run.samples.items() if value][:1]
     return files, TuningFinding(
         what="it measures",
@@ -174,7 +165,7 @@ def compared(
     for hardware in visible(testbox, facts):
         if hardware.stated:
             yield _of_file(testbox, hardware)
-    for name in OF_IDLE_SYSTEM:
+    for name in _OF_IDLE_SYSTEM:
         if name not in testbox.demand and name in idle:
             yield _of_idle_system(testbox, name, facts.get(name), idle[name])
     for name, wanted in testbox.demand.items():
@@ -184,9 +175,6 @@ def compared(
 
 
 def _of_file(testbox: Testbox, hardware: VisibleHardware) -> TuningFinding:
-    noun, key = _NAMES[hardware.fact]
-    scale = 1024 if hardware.fact == "memory_kb" else 1
-    seen, expected = hardware.seen / scale, hardware.expected / scale
     do = ""
     if not hardware.seen:
         do = (
@@ -195,15 +183,16 @@ def _of_file(testbox: Testbox, hardware: VisibleHardware) -> TuningFinding:
         )
     elif hardware.lacking:
         do = (
-            f"the idle system has more, so this kernel or its configuration lacks them: see"
+            "the idle system has more, so this kernel or its configuration lacks them: see"
             f" {_OPTIONS[hardware.fact]}, and boot a kernel that has them"
         )
     elif hardware.more:
+        key = _KEYS.get(hardware.fact, hardware.fact)
         do = f"the file states less than there is: set {key} in {testbox.name}.yaml"
     return TuningFinding(
-        what=f"it has {expected:.0f} {noun}",
+        what=f"it has {hardware.amount(hardware.expected)} {hardware.noun}",
         ok=not do,
-        found=f"{seen:.0f}" if hardware.seen else "unknown",
+        found=hardware.amount(hardware.seen) if hardware.seen else "unknown",
         do=do,
     )
 
