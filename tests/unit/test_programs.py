@@ -536,3 +536,15 @@ def test_a_wrong_meta_yaml_is_refused_with_file_and_line(
     with pytest.raises(ProgramError) as error:
         load_program(meta)
     assert message in str(error.value)
+
+
+def test_options_that_a_program_needs_may_have_the_prefix_of_a_configuration(
+    tmp_path: Path,
+) -> None:
+    meta = tmp_path / "new" / "meta.yaml"
+    meta.parent.mkdir()
+    meta.write_text(META + "kconfig_needed: [CONFIG_INET, FUNCTION_PROFILER]\n")
+    assert load_program(meta).kconfig_needed == ("INET", "FUNCTION_PROFILER")
+    meta.write_text(META + "kconfig_needed: [CONFIG_INET=y]\n")
+    with pytest.raises(ProgramError, match="'CONFIG_INET=y' is not an option"):
+        load_program(meta)

@@ -9,7 +9,7 @@ are fragments that come between the two.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,8 @@ RESERVED: Final = re.compile(r"layout[0-9]*")
 # Targets of kbuild that a configuration may be merged over; the first is the default.
 TARGETS: Final = ("tinyconfig", "defconfig")
 _DIRECTIVE: Final = re.compile(r"# (base|with): (.*)")
+# An option as people write it; see `bare`.
+OPTION: Final = re.compile(r"(?:CONFIG_)?[A-Z0-9_]{1,100}")
 # Subdirectory of the fragments in the directory of the configurations.
 FRAGMENTS: Final = "fragments"
 
@@ -37,6 +39,11 @@ class KconfigParts:
 
     base: str
     fragments: tuple[str, ...] = ()
+
+
+def bare(options: Iterable[str]) -> tuple[str, ...]:
+    """Return options without CONFIG_."""
+    return tuple(option.removeprefix("CONFIG_") for option in options)
 
 
 def parts_of(name: str) -> KconfigParts:

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
+from swingbot_jobs.contract.kconfig import OPTION, bare
 from swingbot_jobs.language.meta_table import (
     PARAMETER_NAME,
     Conditions,
@@ -39,7 +40,6 @@ MetricClass = Literal["benchmark", "time", "counter", "profile"]
 When = Literal["always", "asked"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_OPTION: Final = re.compile(r"[A-Z0-9_]{1,100}")
 
 # Changes below this many percent are noise to a reader, however significant:
 # counters of a repeatable testbox have almost no variance, and without a floor every comparison
@@ -229,9 +229,9 @@ def load_program(path: Path) -> Program:
 def _options(meta: MetaTable) -> tuple[str, ...]:
     names = meta.texts("kconfig_needed")
     for name in names:
-        if not _OPTION.fullmatch(name):
+        if not OPTION.fullmatch(name):
             meta.refuse(f"kconfig_needed: {name!r} is not an option, such as FUNCTION_PROFILER")
-    return names
+    return bare(names)
 
 
 def _parameters(meta: MetaTable) -> Iterator[Parameter]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from swingbot_jobs.contract.kconfig import bare
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
-from swingbot_jobs.testbox.ssh import Options, SshDriver, bare
+from swingbot_jobs.testbox.ssh import Options, SshDriver
 from swingbot_jobs.testbox.table import read, refuse
 from swingbot_jobs.testbox.wire import (
     CLIENT,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final
 
 from swingbot_jobs.codec import Required, at_least, at_most, matches, one_of
+from swingbot_jobs.contract.kconfig import OPTION, bare
 from swingbot_jobs.contract.orders import SCREEN
 from swingbot_jobs.testbox.table import AbsolutePath, Seconds, read, refuse, words
 from swingbot_jobs.yaml_lines import LocatedValue
@@ -25,12 +26,11 @@ RESULTS: Final = ("console", "network")
 PLACES: Final = ("{kernel}", "{initrd}", "{cmdline}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_OPTION: Final = re.compile(r"(?:CONFIG_)?[A-Z0-9_]{1,100}")
 
 
 Words = Annotated[tuple[str, ...], words]
 Options = tuple[
-    Annotated[str, matches(_OPTION, "an option such as VIRTIO_NET, which must be built in (=y)")],
+    Annotated[str, matches(OPTION, "an option such as VIRTIO_NET, which must be built in (=y)")],
     ...,
 ]
 
@@ -209,8 +209,3 @@ def _network(table: LocatedValue, given: LocatedValue | None) -> Address:
             "network",
         )
     return Address(how="static", address=static.address, gateway=static.gateway)
-
-
-def bare(options: Options) -> tuple[str, ...]:
-    """Return options without CONFIG_."""
-    return tuple(option.removeprefix("CONFIG_") for option in options)
