@@ -29,7 +29,7 @@ from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.report.restrict_now import RestrictNow
+from swingbot.service.report.recheck_testboxes import RecheckTestboxes
 from swingbot.service.report.send import Sender
 from swingbot_db.engine import DatabaseAway, Engine, make_engine
 from swingbot_db.store import transactions
@@ -180,7 +180,7 @@ def make_sender(settings: Settings, engine: Engine, lab: Lab) -> Sender:
         mailer=mailer,
         archive=MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies),
         rules=leave_rules(mail),
-        restricted=RestrictNow(
+        recheck=RecheckTestboxes(
             testboxes=lab.catalogue.testboxes,
             rules=lab.settings.mail,
             operator=lab.settings.recipients,

@@ -80,10 +80,10 @@ def testboxes_of(bisections: Bisections, sightings: Sequence[Sighting]) -> tuple
     return tuple(bisection.testbox for bisection in found if bisection is not None)
 
 
-def testboxes_told(
+def testboxes_of_mail(
     sightings: Sightings, bisections: Bisections, report: int, mail: AddressedMail
 ) -> tuple[str, ...]:
-    """Return the testboxes whose results a mail tells; an update has those of what it adds."""
+    """Return the testboxes whose results a mail reports; an update reports what it adds."""
     if mail.kind == "retraction":
         return ()
     if mail.kind == "update":

@@ -20,7 +20,7 @@ from swingbot.service.report.address import (
     readers,
     recipients_of,
     restricted_on,
-    testboxes_told,
+    testboxes_of_mail,
     within,
 )
 
@@ -48,8 +48,10 @@ def readdress(lab: Lab, report: int, who: str) -> None:
         if mail.kind != "first":
             first = tx.reports.first_mail(mail.incident)
             thread = readers(first) if first is not None else ()
-        told = testboxes_told(tx.sightings, tx.bisections, report, mail)
-        restricted = restricted_on(lab.catalogue.testboxes, lab.settings.mail, tx.anchors, told)
+        testboxes = testboxes_of_mail(tx.sightings, tx.bisections, report, mail)
+        restricted = restricted_on(
+            lab.catalogue.testboxes, lab.settings.mail, tx.anchors, testboxes
+        )
         addressed, message = readdressed(
             lab.tools, lab.settings, lab.clock, name, mail, restricted, thread
         )

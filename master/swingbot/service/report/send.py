@@ -111,8 +111,8 @@ class Sender:
     mailer: Mailer
     archive: Archive
     rules: SendRules = field(default_factory=SendRules)
-    # why a mail must not leave although it was released, by what its testboxes are now; "": it may
-    restricted: Callable[[Transaction, OutboxMail], str] = lambda tx, mail: ""
+    # why a released mail must not be sent, by the present state of its testboxes; "": it may be
+    recheck: Callable[[Transaction, OutboxMail], str] = lambda tx, mail: ""
 
     def send_due(self, now: datetime) -> list[SendResult]:
         """Settle interrupted mails, then send those that are due and that `rules` let leave. Safe
@@ -158,9 +158,7 @@ class Sender:
             if mail is None or mail.state != "queued":
                 return None
             sent = tx.outbox.sent_to(mail.recipients, now - timedelta(hours=DAY_HOURS))
-            why = why_not(mail.recipients, mail.lists, sent, self.rules) or self.restricted(
-                tx, mail
-            )
+            why = why_not(mail.recipients, mail.lists, sent, self.rules) or self.recheck(tx, mail)
             if why:
                 tx.outbox.update(replace(mail, state="held", reason=why))
                 return None

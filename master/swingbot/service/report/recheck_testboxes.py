@@ -1,6 +1,6 @@
-"""Decide when a mail leaves whether its testboxes may still report to others.
+"""Check before a mail is sent whether its testboxes may still report to others.
 
-A record that stood when the mail was written may have fallen while a person looked at it.
+An A/A record may have begun again while the mail waited for a moderator.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from swingbot.service.ports.outbox import OutboxMail
 from swingbot.service.ports.reports import Reports
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.transaction import Transaction
-from swingbot.service.report.address import restricted_on, testboxes_told
+from swingbot.service.report.address import restricted_on, testboxes_of_mail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestrictNow:
+class RecheckTestboxes:
     """`operator` has the addresses of `mail.to`, which get results of every testbox."""
 
     testboxes: KnownTestboxes
@@ -29,21 +29,21 @@ class RestrictNow:
 
     def __call__(self, tx: Transaction, mail: OutboxMail) -> str:
         """Return why a mail to others than the operator is held, and what to do; "" if it is not:
-        one of its testboxes is quarantined, or its A/A record does not stand.
+        one of its testboxes is quarantined, or its A/A record is not complete.
         """
         if set(mail.recipients) <= set(self.operator):
             return ""
         written = tx.outbox.written(mail.report)
-        told = (
+        names = (
             _improved(tx.reports, mail.report)
             if written is None
-            else testboxes_told(tx.sightings, tx.bisections, mail.report, written)
+            else testboxes_of_mail(tx.sightings, tx.bisections, mail.report, written)
         )
         known = replace(
             self.testboxes, remembered=tx.testboxes.remembered(self.testboxes.present.keys())
         )
-        why = [*_quarantined(tx.testboxes, told)]
-        why += filter(None, [restricted_on(known, self.rules, tx.anchors, told)])
+        why = [*_quarantined(tx.testboxes, names)]
+        why += filter(None, [restricted_on(known, self.rules, tx.anchors, names)])
         if not why:
             return ""
         name = ids.show("report", mail.report)
