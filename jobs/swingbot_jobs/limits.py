@@ -45,7 +45,7 @@ CMDLINE_WORDS: Final = 24
 SYSCTLS: Final = 64
 # Characters of the name or value of a sysctl.
 SYSCTL_CHARACTERS: Final = 255
-# Characters of a tuning list's probe; the rest is cut.
+# Characters of a tuning probe's output; the rest is cut.
 TUNING_CHARACTERS: Final = 256 * 1024
 
 # --- Results of a run: the run fails with the reason ---

@@ -19,9 +19,9 @@ def test_a_kernel_without_numa_does_not_prove_a_file_with_two_nodes(
     lab = virtual_lab(tmp_path, base_kernel, testbox="vm-tcg", boot_seconds=60)
     edit(lab.site.workers / "testboxes" / "vm-tcg.yaml", SERVER)
     testbox = select_driver.testbox_of("vm-tcg", lab.site)
-    told: list[str] = []
+    lines: list[str] = []
     idle: dict[str, Any] = {"nr_socket": 2, "clocksource": "sundial"}
-    proof = prove(testbox, base_kernel, idle, lab.site, told.append)
+    proof = prove(testbox, base_kernel, idle, lab.site, lines.append)
     assert proof.status == "up", proof.reason
     found = {finding.what: finding for finding in proof.findings}
     assert found["it measures"].found.startswith("page-fault.per_process_ops ")
@@ -29,7 +29,7 @@ def test_a_kernel_without_numa_does_not_prove_a_file_with_two_nodes(
     assert wrong.pop("clocksource is that of the idle system").endswith("; there it is sundial")
     assert wrong == {"it has 2 NUMA nodes": "1"}
     assert found["it has 4 CPUs"].ok and found["nr_socket is that of the idle system"].ok
-    assert told[0] == f"booting {base_kernel} once on vm-tcg: about 70 s, at most 4 min"
+    assert lines[0] == f"booting {base_kernel} once on vm-tcg: about 70 s, at most 4 min"
     assert "Linux version" in Path(proof.files, "console.log").read_text()
 
 

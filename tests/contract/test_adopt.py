@@ -181,15 +181,15 @@ def test_a_server_with_two_sockets_gets_its_file_and_another_run_changes_nothing
 def test_a_machine_that_is_not_like_its_twin_is_said(adopted: Any, tmp_path: Path) -> None:
     _, run = adopted(described(tmp_path / "files", two_sockets()))
     out = tmp_path / "workers" / "testboxes" / "rack1.yaml"
-    assert "It is not like" not in run("--out", str(out)).output
+    assert "It differs from" not in run("--out", str(out)).output
     twin = out.with_name("rack2.yaml")
     twin.write_text(out.read_text().replace("name: rack1", "name: rack2"))
     out.with_name("broken.yaml").write_text("name: [")
-    assert "It is not like" not in run("--out", str(out)).output
+    assert "It differs from" not in run("--out", str(out)).output
     twin.write_text(twin.read_text().replace(": 96450", ": 128600"))
     said = (
-        "-> It is not like rack2 of the same tbox_group (memory_mb 128600 there, 96450 here;"
-        " memory here 6 of 16 slots: 6 x 16 GiB at 2666 MT/s): put in what is missing"
+        "-> It differs from rack2 of the same tbox_group (memory_mb 128600 there, 96450 here;"
+        " memory here 6 of 16 slots: 6 x 16 GiB at 2666 MT/s): add what is missing"
     )
     assert said in run("--out", str(out)).output
 
@@ -243,7 +243,7 @@ def test_a_machine_with_fewer_cpus_and_memory_than_its_file_differs(
     kept = out.read_text()
     done = run("--out", str(out), "--kernel", str(out))
     assert (done.exit_code, out.read_text()) == (1, kept)
-    assert f"-> {out} was not booted: let file and machine agree first." in done.output
+    assert f"-> {out} was not booted: make file and machine agree first." in done.output
     assert "nr_cpu is 16 on the machine, and 32 in the file" in done.output
     assert "memory_mb is 96450 on the machine, and 192900 in the file" in done.output
 

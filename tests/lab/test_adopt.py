@@ -18,7 +18,7 @@ from tests.lab.iron import RETURN_SECONDS
 from tests.lab.machine import Machine
 
 pytestmark = pytest.mark.timeout(5400)
-# What is left of the file: no playbook was here, and time is not that of a real machine.
+# Lines to replace: no playbook ran there, and its times are not those of a real machine.
 REPLACED = ("tuning:", "tuning_without:", "  power: none", "boot_seconds:")
 
 

@@ -36,7 +36,7 @@ echo "card $(basename "$(readlink /sys/class/net/eth0/device/driver)")"
 FAULTS = "page-fault: {mode: process, nr_task: 100%, cycles: 1, size: 16M}\n"
 
 
-# What a release has no more: five levels of page tables cannot be left out of 7.x.
+# Lines that a release does not accept: in 7.x, five levels of page tables are not an option.
 NOT_ACCEPTED = {"6.1": [], "6.12": [], "7": ["CONFIG_X86_5LEVEL=y"]}
 
 

@@ -1,6 +1,6 @@
 """What a kernel sees of its testbox, against the testbox file and the kernel's command line. Pure.
 
-The master judges each boot by it, and `swingbot-worker adopt` its proof of a new file.
+The master checks every boot with it, `swingbot-worker adopt` the boot that proves a new file.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SIZES: Final = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.
 class VisibleHardware:
     """One kind of hardware: what a kernel sees, and what the file and the command line leave it.
 
-    `fact` is its name in jobs/schema/facts.yaml; `seen` is 0 if the boot lacks it, `expected` is 0
-    if the file does not state it. Memory is in kB.
+    `fact` is its name in jobs/schema/facts.yaml; `seen` is 0 if the boot does not report it,
+    `expected` is 0 if the file does not state it. Memory is in kB.
     """
 
     fact: str

@@ -1,5 +1,5 @@
 """Another host beside the engine's: a network namespace with a cable to this one, its own
-`/etc/hosts`, and workers that know nothing but what an operator carries there.
+`/etc/hosts`, and workers that have only what an operator copies there.
 """
 
 from __future__ import annotations

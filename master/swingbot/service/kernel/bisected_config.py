@@ -1,4 +1,4 @@
-"""What the commits that a bisection searched did to the configuration of the kernel."""
+"""How the configuration of the kernel changed over the commits of a bisection."""
 
 from __future__ import annotations
 

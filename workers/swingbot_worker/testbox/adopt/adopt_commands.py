@@ -111,7 +111,7 @@ def command(
     Asks the machine's idle system over SSH as root, finds its BMC and its console by trying, and
     proposes a kernel configuration. On the machine it only creates the directory /run/swingbot, and
     writes a line to the kernel log and to each serial line. The file goes to stdout, and what is
-    left to a person to stderr.
+    left for you to do to stderr.
 
     With --kernel the machine leaves its idle system once: it boots that kernel, measures for a
     moment and reboots. What the kernel sees is compared with the file, and what the file does not
@@ -185,7 +185,7 @@ def _finish(
     sentences = [*to_do(adoption), *twins]
     proof = None
     if kernel is not None and differs:
-        sentences.append(f"{kernel} was not booted: let file and machine agree first.")
+        sentences.append(f"{kernel} was not booted: make file and machine agree first.")
     elif kernel is not None:
         proof = proof_boot.prove(before or machine, kernel, adoption.survey.facts, site, tell)
     if as_json:

@@ -160,8 +160,8 @@ def unlike_twins(machine: Testbox, modules: str, others: Iterable[Testbox]) -> l
         parts = [f"{key} {there} there, {here} here" for key, (there, here) in unequal.items()]
         parts += [f"memory here {modules}"] if modules and "memory_mb" in unequal else []
         found.append(
-            f"It is not like {twin.name} of the same tbox_group ({'; '.join(parts)}): put in what"
-            " is missing, or give it a group of its own."
+            f"It differs from {twin.name} of the same tbox_group ({'; '.join(parts)}): add what is"
+            " missing, or give it a group of its own."
         )
     return found
 

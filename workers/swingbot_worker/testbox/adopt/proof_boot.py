@@ -178,8 +178,8 @@ def _of_file(testbox: Testbox, hardware: VisibleHardware) -> TuningFinding:
     do = ""
     if not hardware.seen:
         do = (
-            f"the kernel does not say it: see {_OPTIONS[hardware.fact]}, build it again as kconfig"
-            f" {testbox.kconfig or '(none in the file)'}, and boot that"
+            f"the kernel does not report it: see {_OPTIONS[hardware.fact]}, build it again as"
+            f" kconfig {testbox.kconfig or '(none in the file)'}, and boot that"
         )
     elif hardware.lacking:
         do = (
@@ -221,7 +221,7 @@ def _of_idle_system(testbox: Testbox, name: str, seen: object, idle: Value) -> T
 def _demanded(testbox: Testbox, name: str, wanted: str, why: str | None) -> TuningFinding:
     items = testbox.tuning.items if testbox.tuning else ()
     item = next((item.name for item in items if name in item.boot), "")
-    rid = (
+    remedy = (
         f"if this machine cannot have it, add {item} to tuning_without"
         if item
         else f"if it is wrong, correct demand in {testbox.name}.yaml"
@@ -231,7 +231,7 @@ def _demanded(testbox: Testbox, name: str, wanted: str, why: str | None) -> Tuni
         what=f"{name} is {wanted}, as the file demands",
         ok=why is None,
         found=(why or "yes").removeprefix("demand not met: "),
-        do="" if why is None else f"{look}; {rid}",
+        do="" if why is None else f"{look}; {remedy}",
     )
 
 
