@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -161,20 +160,18 @@ def command(order_file: Path, state: Path) -> None:
     except CannotStart as error:
         fail(2, str(error))
     except OSError as error:
-        click.echo(
+        fail(
+            1,
             f"{state}: {error.strerror or error}; the worker needs a writable directory with free "
             "space.",
-            err=True,
         )
-        sys.exit(1)
     click.echo(_summary(place))
     if not delivered:
-        click.echo(
+        fail(
+            1,
             f"The outcome was not delivered. The results are in {place.root}; run this command "
             "again to retry the delivery.",
-            err=True,
         )
-    sys.exit(0 if delivered else 1)
 
 
 if __name__ == "__main__":

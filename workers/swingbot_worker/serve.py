@@ -17,6 +17,7 @@ import click
 from swingbot_jobs.contract import worker_name, worker_secret
 from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
+from swingbot_jobs.terminal import fail
 from swingbot_worker.heartbeat import WorkerHeartbeat
 from swingbot_worker.kbuild.probe_compilers import probe
 
@@ -332,15 +333,13 @@ def command(
         endpoint = connection_string(host, port, trust(tls_ca, state) if tls_ca else None)
         _set_environment(exchange_ca)
     except CannotServe as error:
-        click.echo(f"swingbot-worker serve: {error}", err=True)
-        sys.exit(2)
+        fail(2, f"swingbot-worker serve: {error}")
     except OSError as error:
-        click.echo(
+        fail(
+            2,
             f"swingbot-worker serve: {error.filename or state}: {error.strerror}; the worker needs "
             "a writable directory",
-            err=True,
         )
-        sys.exit(2)
     serve(name, endpoint, secret_file.absolute(), state)
 
 

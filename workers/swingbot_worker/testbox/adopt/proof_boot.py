@@ -82,7 +82,8 @@ def prove(
 ) -> ProofBoot:
     """Boot `image` once by an order, as the service does, and compare what its kernel sees.
 
-    `idle` are the facts of the idle system. Raises no exception: a failure is a status.
+    `idle` are the facts of the idle system. A boot that fails is a status. Raises ParseError for
+    results of the run that cannot be read.
     """
     programs = load_programs(site.jobs / "programs")
     [job] = testbox.demanded(expand(_JOB, "adopt.yaml", testbox, programs))
