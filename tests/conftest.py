@@ -19,6 +19,10 @@ from tests.times import Times
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Options of a make that runs the tests, as in `make -s quick`, are not those of a make in a test.
+for name in ("MAKEFLAGS", "MFLAGS"):
+    os.environ.pop(name, None)
+
 # A busy machine fails no property: an example may take any time.
 settings.register_profile(
     "any load",
