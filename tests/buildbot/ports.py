@@ -6,7 +6,7 @@ import os
 from itertools import count as counted
 from typing import Final
 
-from tests.demo import ports
+from swingbot.app import tcp_ports
 
 _SLOT: Final = 50  # ports of each test process
 _calls = counted()
@@ -20,4 +20,4 @@ def free_ports(count: int) -> int:
     could take a port between this call and the start of the server.
     """
     first = 20000 + os.getpid() % 200 * _SLOT
-    return ports.free_ports(first + next(_calls) * count % (_SLOT - count + 1), count)
+    return tcp_ports.free_ports(first + next(_calls) * count % (_SLOT - count + 1), count)

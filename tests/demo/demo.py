@@ -31,11 +31,11 @@ from email.policy import default
 from pathlib import Path
 from typing import Any, Final
 
+from swingbot.app.tcp_ports import free_ports
 from swingbot.core.model import ids
 from swingbot_worker.site import from_environment
 from tests.demo import process
 from tests.demo.estimates import EstimateLog
-from tests.demo.ports import free_ports
 from tests.demo.tree import Series, TreeError, make_base, make_series, use_tree
 from tests.kernels import demo_repository
 

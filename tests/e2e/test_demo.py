@@ -23,12 +23,12 @@ from typing import Any
 import pytest
 
 from swingbot.app import postgres
+from swingbot.app.tcp_ports import free_ports
 from swingbot_db.engine import make_engine
 from swingbot_jobs.contract.orders import check_order
 from swingbot_worker.site import from_environment
 from tests import clean_root
 from tests.dashboards import ask
-from tests.demo.ports import free_ports
 from tests.demo.tree import Repository
 from tests.kernels import demo_repository
 

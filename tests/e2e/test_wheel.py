@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from swingbot.app import process
+from swingbot.app.tcp_ports import free_ports
 from swingbot_jobs import resources
 from tests import wheel
-from tests.demo.ports import free_ports
 from tests.fakelinux import FakeCommit, make_fakelinux
 
 JOBS = resources.folder("jobs")

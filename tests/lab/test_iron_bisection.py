@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from swingbot.app.tcp_ports import free_ports
 from tests.contract.labs import ROOT
 from tests.demo.demo import Clock, Service, follow, set_branch
-from tests.demo.ports import free_ports
 from tests.demo.tree import Series, make_series
 from tests.kernels import demo_repository
 from tests.lab.iron import CMDLINE, Iron

@@ -32,7 +32,7 @@ from typing import Final
 
 from swingbot.adapters import artifacts, part_heartbeat
 from swingbot.adapters.worker_secrets import SecretError
-from swingbot.app import address, buildmaster, postgres, process, supervision
+from swingbot.app import address, buildmaster, postgres, process, supervision, tcp_ports
 from swingbot.app.database import owner_url
 from swingbot.app.hung_parts import HungParts
 from swingbot.app.settings import Settings, SettingsError, build_workers
@@ -184,20 +184,18 @@ def _check_ports(settings: Settings) -> None:
     if not settings.mail.host:
         planned[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
     for port, (host, purpose) in planned.items():
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    raise UpError(
-                        f"port {port} of {host}, needed for {purpose}, is in use; choose other"
-                        " ports with --port, or stop the program that uses it"
-                    ) from None
+        try:
+            tcp_ports.probe(host, port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
                 raise UpError(
-                    f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set"
-                    " web.host and web.port"
+                    f"port {port} of {host}, needed for {purpose}, is in use; choose other"
+                    " ports with --port, or stop the program that uses it"
                 ) from None
+            raise UpError(
+                f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set"
+                " web.host and web.port"
+            ) from None
 
 
 def prepare_directories(settings: Settings) -> None:

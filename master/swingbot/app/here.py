@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from swingbot.app import process
+from swingbot.app import process, tcp_ports
 from swingbot_jobs.borrowed_repository import git_directories
 from swingbot_jobs.contract.compiler import BUILD_TOOLS, programs
 
@@ -63,7 +62,7 @@ def _at(include: Path, name: str) -> Iterator[Path]:
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return variables for a service that shares its cache with others, and nothing else.
 
-    Raises HereError if there are no free ports.
+    Raises OSError if there are no free ports.
     """
     home = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     own = {name: value for name, value in environ.items() if not name.startswith("SWINGBOT_")}
@@ -72,7 +71,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
     return own | {
         "SWINGBOT_CONFIG": os.devnull,
         "SWINGBOT_PATHS_STATE": f"{home}/swingbot-here",
-        "SWINGBOT_WEB_PORT": str(_free_ports(8110)),
+        "SWINGBOT_WEB_PORT": str(tcp_ports.free_ports(8110, _PORTS)),
         "SWINGBOT_WATCH_POLL_SECONDS": "86400",
     }
 
@@ -125,21 +124,3 @@ def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 def _end(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
-
-
-def _free_ports(first: int) -> int:
-    """Return the first of as many free ports in a row as a service uses. Raises HereError."""
-    for port in range(first, 65000, _PORTS):
-        if all(_is_free(port + more) for more in range(_PORTS)):
-            return port
-    raise HereError(f"no {_PORTS} ports in a row are free from {first} on")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

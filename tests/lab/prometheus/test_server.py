@@ -21,8 +21,8 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.adapters.part_heartbeat import beats
+from swingbot.app.tcp_ports import free_ports
 from tests.buildbot.lab import eventually
-from tests.demo.ports import free_ports
 from tests.served import Served, served
 
 RULES = Path(__file__).parents[3] / "dashboards" / "prometheus" / "alerts.yml"
