@@ -39,7 +39,7 @@ _HEADERS: Final = {
 
 
 class HereError(OSError):
-    """The service does not come up; the message has the end of what it said."""
+    """The service did not start; the message has its output."""
 
 
 def missing_packages(
@@ -48,19 +48,17 @@ def missing_packages(
     """Return the Debian packages that a build or a boot lacks on this machine."""
     wanted = {**BUILD_TOOLS, **programs("gcc"), **_PROGRAMS}
     lacking = {package for program, package in wanted.items() if which(program) is None}
-    lacking |= {package for name, package in _HEADERS.items() if not any(_at(include, name))}
+    lacking |= {package for name, package in _HEADERS.items() if not _has(include, name)}
     return sorted(lacking)
 
 
-def _at(include: Path, name: str) -> Iterator[Path]:
-    """Where a header is: in `include`, or in the folder of an architecture below."""
-    yield from (
-        file for file in (include / name, *include.glob(f"*-linux-gnu*/{name}")) if file.is_file()
-    )
+def _has(include: Path, name: str) -> bool:
+    """Return True if a header is in `include`, or in the folder of an architecture below."""
+    return any(file.is_file() for file in (include / name, *include.glob(f"*-linux-gnu*/{name}")))
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for a service that shares its cache with others, and nothing else.
+    """Return the environment of the service; its cache is its only setting shared with others.
 
     Raises OSError if there are no free ports.
     """
@@ -96,9 +94,9 @@ def lend(checkout: Path, tip: str, place: Path) -> Path:
 
 @contextmanager
 def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """The service with the variables `environ` in a child, from when it is up until the block ends.
+    """Run the service with the environment `environ` in a child; stop it when the block ends.
 
-    Raises HereError.
+    Enters the block when the service is up. Raises HereError.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = state / "here.log"
@@ -110,7 +108,7 @@ def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
         end = time.monotonic() + _START_SECONDS
         while _UP not in (said := log.read_bytes()):
             if child.poll() is not None or time.monotonic() > end:
-                raise HereError(f"the service does not come up:\n{said.decode(errors='replace')}")
+                raise HereError(f"the service did not start:\n{said.decode(errors='replace')}")
             time.sleep(0.1)
         yield
     finally:

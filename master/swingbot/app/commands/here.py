@@ -47,7 +47,7 @@ def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) ->
     """Build and measure two commits of this checkout on this machine, without a lab.
 
     Compares HEAD with the commit where it left its upstream branch (without one: its parent), or B
-    with A. A service is started for it and ended with it; the kernels boot in the built-in
+    with A. The command starts a service and stops it when it ends; the kernels boot in the built-in
     emulator vm-icount, which counts instructions: path length only. The first kernel takes minutes,
     later ones take seconds.
 
@@ -62,7 +62,7 @@ def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) ->
 
     if packages := service.missing_packages():
         raise RequestError(
-            f"`swingbot here` lacks Debian packages: apt-get install {' '.join(packages)}"
+            f"`swingbot here` needs Debian packages: apt-get install {' '.join(packages)}"
         )
     checkout = Checkout.around(Path.cwd(), note)
     if checkout is None:
@@ -111,8 +111,8 @@ def _measure(
 def _fetch(
     session: CommandContext, checkout: Checkout, ends: Sequence[str], files: Sequence[JobFile]
 ) -> None:
-    """Fetch both commits as a tree of the service. Of its branch, which begins at the base of the
-    first run, no change is compared unasked.
+    """Fetch both commits into a tree of the service. No file matches the paths of this tree, so the
+    service compares no change of its branch unasked.
     """
     from swingbot.app.here import BRANCH, TESTBOX, lend
     from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
