@@ -1,4 +1,4 @@
-"""`swingbot check` tells b4 what is measured of a posted series: by the Message-IDs of its patches,
+"""`swingbot check` tells b4 the measurements of a posted series, by the Message-IDs of its patches,
 on the service's host and from elsewhere in the same bytes."""
 
 from __future__ import annotations

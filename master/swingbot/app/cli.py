@@ -29,7 +29,7 @@ COMMANDS: Final = {
         _DEVELOPER,
         (),
     ),
-    "check": Place("check:check", "Tell b4 what is measured of a posted series", _LOOK, ()),
+    "check": Place("check:check", "Print the measurements of a posted series for b4", _LOOK, ()),
     "wait": Place(
         "requests:wait", "Wait until a measurement, or everything, has finished", _DEVELOPER, ()
     ),

@@ -1,4 +1,4 @@
-"""`swingbot check`: what is measured of a posted series, as `b4 review` asks it."""
+"""`swingbot check`: the measurements of a posted series, as a check of `b4 review`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import click
 from swingbot.adapters.mail_reader import read_heads, read_patches
 from swingbot.adapters.patch_files import patch_sources
 from swingbot.app import limits
-from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import CommandContext, read_jobs, require_service, with_session
-from swingbot.app.commands.requests import job_option, tree_option
+from swingbot.app.commands.requests import job_option, shown_plan, tree_option
 from swingbot.app.queued_request import GoOn
 from swingbot.app.remote.checkout import Checkout
 from swingbot.core.limits import QUERY_VALUES, SERIES_BYTES
 from swingbot.core.mail.message import is_message_id
 from swingbot.core.mail.posting import series_ids
+from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries, PatchSource, SeriesError
 from swingbot.core.patchset.read import one_file
 from swingbot.core.patchset.subject import read_subject
@@ -38,9 +38,9 @@ _SHOWN: Final = 3  # of these, those in the details
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """`mails` has the Message-ID of each patch with its number; empty: they are not known.
+    """`mails` maps the Message-ID of each patch to its number; empty if they are not known.
 
-    `series` is None, for the reason `why`, where not all patches are here.
+    `series` is None if not all patches are here; `why` is the reason.
     """
 
     mails: Mapping[str, int]
@@ -69,7 +69,7 @@ def check(
     base: str,
     jobs: tuple[str, ...],
 ) -> None:
-    """Tell what is measured of a posted series, for `b4 review`.
+    """Print the measurements of a posted series, for `b4 review`.
 
     Reads a mail or mailbox from FILE or standard input and prints the JSON of b4's check commands.
     The status is `fail` if a kernel of the series does not build or come up, `warn` if something
@@ -88,23 +88,20 @@ def check(
 
 
 def _measured(session: CommandContext, posting: Posting) -> CheckResult | None:
-    """Return what tables say; None: there are none."""
+    """Return what tables say of the series; None if no table has it."""
     mails = sorted(posting.mails, key=posting.mails.__getitem__)[-QUERY_VALUES:]
     documents = session.documents
     found = documents.posted(mails) if mails else []
     places = {one["commit"]: posting.mails[one["message_id"]] for one in found}
     named = {id_ for one in found for id_ in one["tables"]}
-    latest = sorted(named, key=lambda id_: -int(id_[1:]))[:_TABLES]
+    latest = sorted(named, key=lambda id_: -ids.read(id_)[1])[:_TABLES]
     tables = [documents.document(id_) for id_ in latest]
     if not tables:
         return None
-    kind = "experiment" if latest[0].startswith("e") else "comparison"
-    page = f"{documents.url}/{kind}/{latest[0]}"
+    page = f"{documents.url}/{ids.read(latest[0])[0]}/{latest[0]}"
     result = check_result(tables, places, posting.count, page)
     shown = [documents.shown(id_, counters=False).strip() for id_ in latest[:_SHOWN]]
-    return CheckResult(
-        status=result.status, summary=result.summary, url=page, details="\n\n".join(shown)
-    )
+    return replace(result, details="\n\n".join(shown))
 
 
 def _unmeasured(posting: Posting) -> CheckResult:
@@ -139,10 +136,7 @@ def _asked(
 
     def go_on(plan: dict[str, Any], lines: list[str]) -> bool:
         said.extend(lines)
-        for line in lines:
-            click.echo(line, err=True)
-        confirm(yes=False)
-        return True
+        return shown_plan(plan, lines, {"dry_run": False, "yes": False, "json_": False})
 
     try:
         _queue(session, posting, tree, base, jobs, go_on)
@@ -150,9 +144,7 @@ def _asked(
         return CheckResult(status="warn", summary=f"not measured; refused: {error}")
     result = _measured(session, posting)
     assert result is not None, "the queued table has the series"
-    return CheckResult(
-        status=result.status, summary=result.summary, url=result.url, details="\n".join(said)
-    )
+    return replace(result, details="\n".join(said))
 
 
 def _queue(
@@ -218,8 +210,8 @@ def _read(sources: Sequence[PatchSource], mail: bytes, thread: bytes = b"") -> P
     except SeriesError as error:
         tagged = read_subject(head["subject"])
         number, count = tagged.number or 0, tagged.count or 1
-        ids = series_ids(own, number, count) if tagged.number is not None else []
-        mails = dict(zip(ids, range(1, count + 1), strict=False))
+        own_series = series_ids(own, number, count) if tagged.number is not None else []
+        mails = dict(zip(own_series, range(1, count + 1), strict=False))
         if number:
             mails.setdefault(own, number)
         return Posting(

@@ -1,4 +1,4 @@
-"""`/posted.json?mail=`: kernels of what mails posted, for `swingbot check`."""
+"""`/posted.json?mail=`: the commits that mails posted, for `swingbot check`."""
 
 from __future__ import annotations
 
