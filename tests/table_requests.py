@@ -34,7 +34,7 @@ def plan_table(lab: Lab, request: TableRequest) -> TablePlan:
 
 def request_table(lab: Lab, request: TableRequest) -> Requested:
     with prepared(lab, request) as table:
-        return table.queue()
+        return table.queue(0.0)
 
 
 def compare(lab: Lab, base: str, *heads: str, **more: Any) -> int:

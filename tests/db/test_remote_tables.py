@@ -4,8 +4,10 @@ same plan, the same words, the same table; what an operator alone may is refused
 from __future__ import annotations
 
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
+from swingbot.service.kernel.foresee_builds import foresee_builds
 from tests.asking import Serve, Site
 
 ASKED: Final = (
@@ -206,3 +209,27 @@ def test_a_table_is_cancelled_and_asked_for_again_any_number_of_times(site: Site
         assert (queued.status_code, queued.json()["id"]) == (201, f"c{number}")
         cancelled = site.web.client.post(f"/comparison/c{number}/cancel", headers=operator)
         assert cancelled.json() == {"id": f"c{number}", "was": "waiting"}
+
+
+def test_one_of_two_who_ask_for_the_same_table_at_once_pays(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits until the other, too, has found that nobody asked for it before."""
+    people = [site.web.token(who, Role.SUBMITTER) for who in ("Ada", "Bob")]
+    site.json(people[0], boots=2)  # two who record the same kernel take turns
+    both = threading.Barrier(2)
+
+    def foresee_together(*parts: Any) -> None:
+        both.wait(120)
+        foresee_builds(*parts)
+
+    monkeypatch.setattr("swingbot.service.table.plan.foresee_builds", foresee_together)
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(site.json, people))
+    assert sorted(one.status_code for one in answers) == [200, 201]
+    assert {one.json()["id"] for one in answers} == {"c2"}
+    with site.web.engine.connect() as conn:
+        paid = conn.execute(
+            sa.text("SELECT count(*) FROM asked WHERE comparison = 2 AND testbox_seconds > 0")
+        )
+        assert paid.scalar_one() == 1

@@ -17,7 +17,8 @@ def ask(lab: Lab, request: TableRequest, go_on: GoOn) -> QueuedRequest | None:
         planned = table.plan()
         if not go_on(planned.to_json(), plan_lines(planned)):
             return None
-        return QueuedRequest(id=table.queue().id, plan=planned.to_json())
+        queued = table.queue(planned.cost.testbox_seconds)
+        return QueuedRequest(id=queued.id, plan=planned.to_json())
 
 
 def extend(lab: Lab, request: ExtensionRequest, go_on: GoOn) -> QueuedRequest | None:

@@ -16,7 +16,7 @@ from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
-from swingbot.service.access import note_extension, note_request
+from swingbot.service.access import note_extension
 from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect import ask
 from swingbot.service.bisect.plan import BisectionPlan
@@ -114,11 +114,7 @@ class DatabaseSubmitter:
             refused = self._refusal(person, planned)
             if refused is not None:
                 raise OverQuota(refused)
-            queued = table.queue()
-        seconds = planned.cost.testbox_seconds if queued.new else 0.0
-        with self._begin("asked") as tx:
-            note_request(tx.access, person, queued.id, seconds)
-        return queued, planned
+            return table.queue(planned.cost.testbox_seconds), planned
 
     def plan_extension(
         self, person: Person, request: ExtensionRequest

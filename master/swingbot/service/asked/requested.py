@@ -6,6 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from swingbot.core.access.roles import Person
+from swingbot.service.access import note_request
+from swingbot.service.ports.access import Access
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
@@ -38,3 +42,16 @@ def asked_before(of_request: Callable[[str], Q | None], key: str) -> tuple[Q | N
             break
         latest = f"{key}:after-{earlier.id}"
     return earlier, latest
+
+
+def charge(
+    access: Access, person: Person | None, id: str, testbox_seconds: float, *, existed: bool
+) -> bool:
+    """Record who asked for `id` over the web; return True if it is new, which costs the person
+    `testbox_seconds`. None: an operator, who pays nothing.
+    """
+    # another person may have queued the same since
+    new = not existed and not access.askers(id)
+    if person is not None:
+        note_request(access, person, id, testbox_seconds if new else 0.0)
+    return new

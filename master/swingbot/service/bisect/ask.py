@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from swingbot.core.model import ids
 from swingbot.core.model.records import Tree
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.access import note_request
 from swingbot.service.asked.asker import check_tree
 from swingbot.service.asked.commits import admit, asked_commits, off_branch, unbundle
 from swingbot.service.asked.dry_run import rehearse
-from swingbot.service.asked.requested import Requested, asked_before
+from swingbot.service.asked.requested import Requested, asked_before, charge
 from swingbot.service.bisect.plan import BisectionPlan, plan_of
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
@@ -95,12 +94,10 @@ class PreparedBisection:
                 else existing.id
             )
             id, person = ids.show("bisection", number), self.request.asked_by
-            # another person may have queued the same since
-            is_new = existing is None and not tx.access.askers(id)
+            existed = existing is not None
+            is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
             if is_new:
                 admit(self.git)
-            if person is not None:
-                note_request(tx.access, person, id, testbox_seconds if is_new else 0.0)
             return Requested(id=id, number=number, new=is_new)
 
 

@@ -20,7 +20,7 @@ from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.asked.commits import admit, unbundle
 from swingbot.service.asked.dry_run import rehearse
-from swingbot.service.asked.requested import Requested, asked_before
+from swingbot.service.asked.requested import Requested, asked_before, charge
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
@@ -113,10 +113,11 @@ class PreparedTable:
             lambda tx: _plan(self.git, self.catalogue, self.settings, tx, self.request, self.rows),
         )
 
-    def queue(self) -> Requested:
-        """Queue the table.
+    def queue(self, testbox_seconds: float) -> Requested:
+        """Record the table, and who asked for it over the web, charged with `testbox_seconds`.
 
-        An identical request for the same kernels returns the existing table. Raises RequestError.
+        An identical request for the same kernels returns the existing table, which costs nothing
+        more. Raises RequestError.
         """
         git = self.git
         for kernel in self.rows.kernels.values():
@@ -127,13 +128,17 @@ class PreparedTable:
             )
             assert new.request_key is not None
             existing, key = asked_before(tx.comparisons.of_request, new.request_key)
-            if existing is not None:
-                id = ids.of_table(existing.kind, existing.id)
-                return Requested(id=id, number=existing.id, new=False)
-            foresee_builds(git, tx.builds, variants)
-            admit(git)
-            number = tx.comparisons.add(replace(new, request_key=key))
-            return Requested(id=ids.of_table(new.kind, number), number=number, new=True)
+            if existing is None:
+                foresee_builds(git, tx.builds, variants)
+                kind, number = new.kind, tx.comparisons.add(replace(new, request_key=key))
+            else:
+                kind, number = existing.kind, existing.id
+            id, person = ids.of_table(kind, number), self.request.asked_by
+            existed = existing is not None
+            is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
+            if is_new:
+                admit(git)
+            return Requested(id=id, number=number, new=is_new)
 
 
 @contextmanager
