@@ -28,7 +28,7 @@ class CostOfATestbox(TypedDict):
     kernels: int  # different kernels
     boot_seconds: float  # of one boot
     seconds: float  # of all
-    at_most: bool  # computed, rather too long
+    at_most: bool  # no such boot was timed yet, so the times are upper estimates
 
 
 class Cost(TypedDict):
@@ -77,15 +77,15 @@ class PlanOfAnExtension(TypedDict):
 class CostOfABisection(TypedDict):
     """Of a search that finds a culprit, before its first boot."""
 
-    kernels: int  # that a search by halves measures
-    builds: int  # of these, kernels to build
-    build_seconds: float  # of these
-    boots: int  # about as many as half of all searches take
-    most_boots: int  # after which it ends, its confirmation apart
+    kernels: int  # kernels that a binary search measures
+    builds: int  # kernels of these to build
+    build_seconds: float  # time of these builds
+    boots: int  # median of searches that find a culprit
+    most_boots: int  # limit of the search, without its confirmation
     boot_seconds: float  # of one boot
     seconds: float  # until the end on an idle lab
     testbox_seconds: float  # sum over testboxes
-    at_most: bool  # computed, rather too long
+    at_most: bool  # no such boot was timed yet, so the times are upper estimates
 
 
 class PlanOfABisection(TypedDict):

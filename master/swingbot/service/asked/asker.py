@@ -25,8 +25,8 @@ def check_asker(access: Access, id: str, person: Person, act: str) -> None:
 
 
 def check_steerer(access: Access, id: str, person: Person, act: str) -> None:
-    """Raise NotYours unless the person queued `id`, or is a moderator: who asked for what another
-    had queued, or an operator, waits for it alone. `act` is what they may not.
+    """Raise NotYours unless the person queued `id`, or is a moderator; one who asked for what
+    another person or an operator had queued only waits for it. `act` is what they may not.
     """
     if not may(person.role, Role.MODERATOR) and not access.askers(id).get(person.who):
         raise NotYours(f"{id} is not yours: only who queued it, or a moderator, may {act} it")

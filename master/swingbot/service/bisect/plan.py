@@ -27,11 +27,11 @@ class BisectionCost:
     builds: int  # of these, kernels to build
     build_seconds: float
     boots: int  # the median of searches that find a culprit
-    most_boots: int  # after which it ends, its confirmation apart
+    most_boots: int  # limit of the search, without its confirmation
     boot_seconds: float  # of one boot
     seconds: float  # until the end on an idle lab
     testbox_seconds: float  # of all testboxes together
-    at_most: bool  # no such boot was timed there yet: computed from its unit job, rather too long
+    at_most: bool  # no such boot was timed there yet: an upper estimate from its unit job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class TestboxCost:
     kernels: int  # that it boots, each under its settings
     boot_seconds: float  # of one boot
     seconds: float
-    at_most: bool  # no such boot was timed there yet: computed from its unit jobs, rather too long
+    at_most: bool  # no such boot was timed there yet: an upper estimate from its unit jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

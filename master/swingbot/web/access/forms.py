@@ -104,8 +104,8 @@ class Forms:
     async def person(self, request: Request, needs: Role) -> Person:
         """Return the person who makes the change.
 
-        Raises HTTPException: 401 for who is not known, 403 without the required role, 429 for a
-        token that writes too often.
+        Raises HTTPException: 401 without a valid token or session, 403 without the required
+        role, 429 for a token that writes too often.
         """
         person = await self._sessions.person(request)
         refused = refusal(person, needs)

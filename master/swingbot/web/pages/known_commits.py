@@ -1,4 +1,4 @@
-"""Which commits of a checkout the service has: in a tree, or sent by who asks."""
+"""Which commits of a checkout the service has: in a tree, or sent by the person who asks."""
 
 from __future__ import annotations
 
