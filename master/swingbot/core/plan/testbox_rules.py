@@ -14,7 +14,13 @@ FAILED: Final = "failed: "  # prefix of the reason of a quarantine after repeate
 UNFIT: Final = "screening: "  # prefix of the reason of a quarantine after a failed screening
 # Facts of a boot that identify a machine, with the names in jobs/schema/facts.yaml
 HARDWARE: Final = (
-    *("model", "cpu_model", "nr_cpu", "memory_kb", "dimms", "microcode", "bios_version"),
+    "model",
+    "cpu_model",
+    "nr_cpu",
+    "memory_kb",
+    "dimms",
+    "microcode",
+    "bios_version",
 )
 
 
