@@ -33,6 +33,9 @@ PRINTED: Final = {
     "wait --idle --timeout 0": "/status.json",
     "incident list": "/incidents.json",
     "incident show i{incident}": "/incident/i{incident}.json",
+    "report list": "/reports.json",
+    "report show r{report}": "/report/r{report}.json",
+    "proof show i{incident}": "/incident/i{incident}.json",
     "results": "/results.json",
     "history {metric} --testbox {testbox}": "/metric.json",
     "raw x{boot} --out {out}": "/raw/x{boot}/manifest.json",
@@ -45,6 +48,7 @@ CHANGING: Final = (
     "extend e1 --boots 1 --yes",
     "cancel c1",
     "incident close i1",
+    "report release r1",
     "reproduce c1 --out {out}",
 )
 SHAPES: Final[Sequence[Any]] = (

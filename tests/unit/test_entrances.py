@@ -65,6 +65,7 @@ ROUTES: Final = {
     "POST /logout": "JSON",
     "POST /incident/{id}": "JSON",
     "POST /incident/{id}/decide": "JSON",
+    "POST /report/{id}/decide": "JSON",
     "POST /commits/known": "JSON",
     "POST /compare": "patches",
     "POST /bisect": "bundles",

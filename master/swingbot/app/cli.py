@@ -69,8 +69,12 @@ COMMANDS: Final = {
     "incident": Place(
         "incidents:incident", "Show, merge, split and close incidents", _MAINTAINER, ()
     ),
-    "report": Place("reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER),
-    "proof": Place("proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER),
+    "report": Place(
+        "reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER, ()
+    ),
+    "proof": Place(
+        "proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER, ()
+    ),
     "recipients": Place(
         "recipients:recipients", "Show who would receive a report about a commit", _MAINTAINER
     ),

@@ -102,6 +102,10 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return read.open_work(conn)
 
+    def mail_switch(self) -> tuple[Facts, bool]:
+        with self._reading() as conn:
+            return read.switch(conn), self._settings.mail.stop
+
     def results(self, query: ResultsQuery) -> Facts:
         from swingbot.service.report.existing_results import ExistingResults
 

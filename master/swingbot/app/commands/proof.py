@@ -11,7 +11,6 @@ from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES
 from swingbot.core.text.numbers import duration
-from swingbot_db import read
 from swingbot_jobs.terminal import say_json
 
 gate_option = click.option(
@@ -44,12 +43,11 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
     Example:
       swingbot proof show i1 --json
     """
-    number = ids.read(incident, "incident")[1]
-    with session.reading() as conn:
-        read.incident(conn, number)  # raises NotFound
-        gates = read.gates(conn, number)
+    ids.read(incident, "incident")
+    facts = session.documents.document(incident)
+    gates = facts["gates"]
     if json_:
-        say_json({"incident": ids.show("incident", number), "gates": gates})
+        say_json({"incident": facts["id"], "gates": gates})
     else:
         click.echo(text.gates(gates))
 
@@ -68,10 +66,11 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
     Examples:
       swingbot proof run i1 --gate layout --gate executed
     """
+    number, lab = ids.read(incident, "incident")[1], session.lab
     from swingbot.service.prove.request_gates import prove_again
+    from swingbot_db import read
 
-    number = ids.read(incident, "incident")[1]
-    measuring_parent = not prove_again(session.lab, number, gates)
+    measuring_parent = not prove_again(lab, number, gates)
     with session.reading() as conn:
         rows = read.gates(conn, number)
     if json_:
@@ -96,9 +95,10 @@ def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: 
     Example:
       swingbot proof cost i1
     """
+    lab = session.lab
     from swingbot.service.prove.request_gates import foresee_gates
 
-    estimates = foresee_gates(session.lab, ids.read(incident, "incident")[1], gates)
+    estimates = foresee_gates(lab, ids.read(incident, "incident")[1], gates)
     if json_:
         say_json([asdict(one) for one in estimates])
         return

@@ -8,15 +8,19 @@ from typing import Any
 
 import click
 
-from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, somebody, with_session, with_session_json
+from swingbot.app.commands.context import (
+    CommandContext,
+    require_service,
+    somebody,
+    with_session,
+    with_session_json,
+)
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
-from swingbot.service.report.decide import decide, switch_mail
-from swingbot.service.report.readdress import readdress
-from swingbot_db import read
-from swingbot_db.store import transactions
+from swingbot.core.moderation.decision import ReportDecision
+from swingbot.service.ports import RequestError
+from swingbot_jobs import codec
 from swingbot_jobs.terminal import print_as_is, say_json
 
 
@@ -31,6 +35,7 @@ def key(session: CommandContext) -> None:
     Example:
       swingbot key
     """
+    from swingbot.adapters.artifacts import secret
     from swingbot.web.access.session import operator_key
 
     click.echo(operator_key(secret(session.settings.secret_file)))
@@ -51,20 +56,20 @@ def list_(session: CommandContext, state: str | None, json_: bool) -> None:
     Example:
       swingbot report list --state held
     """
-    with session.reading() as conn:
-        rows = read.list_reports(conn, {"state": state} if state else None, 50)
-        if json_:
-            say_json(rows)
-            return
-        mail = read.switch(conn)
+    documents = session.documents
+    rows = documents.listing("reports", {"state": state} if state else {}, 50)
+    if json_:
+        say_json(rows)
+        return
     click.echo(
         text.table(
             [(r["id"], r["state"], r["kind"], r["subject"]) for r in rows],
             ("ID", "STATE", "KIND", "SUBJECT"),
         )
     )
-    if mail["stopped"] or session.settings.mail.stop:
-        click.echo(_stopped(mail, session.settings.mail.stop))
+    mail, by_setting = documents.mail_switch()
+    if mail["stopped"] or by_setting:
+        click.echo(_stopped(mail, by_setting))
 
 
 def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
@@ -97,8 +102,7 @@ def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
       swingbot report show r4 --mail
     """
     ids.read(id_, "report")
-    with session.reading() as conn:
-        facts = read.report(conn, id_)
+    facts = session.documents.document(id_)
     if json_:
         say_json(facts)
     elif mail:
@@ -144,15 +148,29 @@ def _people(to: Sequence[str], cc: Sequence[str]) -> str:
 
 
 def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> None:
+    click.echo(f"{id_} is {_decided(session, id_, verb, why)}")
+    if verb == "release" and (restricted := session.documents.document(id_)["restricted"]):
+        click.echo(f"it goes to mail.to alone: {restricted}")
+
+
+def _decided(session: CommandContext, id_: str, verb: ReportAct, why: str) -> str:
+    """Apply a decision; return the state of the report. Raises BadId, RequestError."""
     number = ids.read(id_, "report")[1]
+    decision = ReportDecision(act=verb, reason=why)
+    try:
+        codec.typed(ReportDecision, codec.plain(decision))
+    except codec.BadDocument as error:
+        raise RequestError(str(error)) from None
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
+
+        return http_decisions.decide_report(session.login, id_, decision)
+    require_service()
+    from swingbot.service.report.decide import decide
+    from swingbot_db.store import transactions
+
     with transactions(session.engine)("decide") as tx:
-        state = decide(tx.outbox, number, verb, datetime.now(UTC), who=somebody(), why=why)
-    click.echo(f"{id_} is {state}")
-    if verb == "release":
-        with session.reading() as conn:
-            restricted = read.report(conn, id_)["restricted"]
-        if restricted:
-            click.echo(f"it goes to mail.to alone: {restricted}")
+        return decide(tx.outbox, number, verb, datetime.now(UTC), who=somebody(), why=why)
 
 
 because = click.option("--reason", "why", default="", help="Reason; recorded with the decision.")
@@ -212,7 +230,12 @@ def readdress_(session: CommandContext, id_: str) -> None:
     Example:
       swingbot report readdress r4
     """
-    readdress(session.lab, ids.read(id_, "report")[1], somebody())
+    number = ids.read(id_, "report")[1]
+    lab = session.lab
+    from swingbot.service.report.readdress import readdress
+    from swingbot_db import read
+
+    readdress(lab, number, somebody())
     with session.reading() as conn:
         click.echo("\n".join(_head(read.report(conn, id_))))
 
@@ -229,6 +252,9 @@ def classes(session: CommandContext, json_: bool) -> None:
     Example:
       swingbot report classes
     """
+    require_service()
+    from swingbot_db import read
+
     with session.reading() as conn:
         records = read.report_classes(conn)
     if json_:
@@ -273,7 +299,12 @@ def resume(session: CommandContext, why: str) -> None:
 
 
 def _switch(session: CommandContext, stopped: bool, why: str) -> None:
-    with transactions(session.engine)("switch mail") as tx:
+    engine = session.engine
+    from swingbot.service.report.decide import switch_mail
+    from swingbot_db import read
+    from swingbot_db.store import transactions
+
+    with transactions(engine)("switch mail") as tx:
         switch_mail(tx.outbox, stopped, who=somebody(), why=why)
     with session.reading() as conn:
         mail = read.switch(conn)

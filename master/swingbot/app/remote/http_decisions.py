@@ -1,11 +1,12 @@
-"""Decisions about incidents of a service elsewhere, by the holder of a moderator's token."""
+"""Decisions about incidents and reports of a service elsewhere, with a moderator's token."""
 
 from __future__ import annotations
 
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.incident.decide import IncidentDecision
-from swingbot.core.model.answer_documents import DecidedIncident
+from swingbot.core.model.answer_documents import DecidedIncident, DecidedReport
+from swingbot.core.moderation.decision import ReportDecision
 from swingbot_jobs import codec
 
 
@@ -15,3 +16,9 @@ def decide(login: Login, id_: str, decision: IncidentDecision) -> str:
         DecidedIncident, f"/incident/{id_}/decide", codec.plain(decision)
     )
     return str(answer["id"])
+
+
+def decide_report(login: Login, id_: str, decision: ReportDecision) -> str:
+    """Apply a decision; return the state of the report. Raises RequestError, ServiceError."""
+    path = f"/report/{id_}/decide"
+    return str(Connection(login).post(DecidedReport, path, codec.plain(decision))["state"])

@@ -24,7 +24,7 @@ from swingbot.core.model.list_documents import (
 )
 from swingbot.core.model.order_documents import Boot, Order
 from swingbot.core.model.plan_documents import Explanation
-from swingbot.core.model.report_documents import LineOfAReport, Report
+from swingbot.core.model.report_documents import LineOfAReport, Outbox, Report
 from swingbot.core.model.result_documents import ChoiceOfKernels, MetricOverCommits, Results
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
@@ -106,6 +106,10 @@ class HttpDocuments:
     def open_work(self) -> Facts:
         facts = self.status()
         return {"idle": facts["idle"], "open": facts["open"]}
+
+    def mail_switch(self) -> tuple[Facts, bool]:
+        facts = self._service.json(Outbox, "/outbox.json")
+        return facts["switch"], facts["settings"]["stopped_by_setting"]
 
     def results(self, query: ResultsQuery) -> Facts:
         # those of fewer than two kernels are the ones to choose from

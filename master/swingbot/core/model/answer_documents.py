@@ -56,6 +56,11 @@ class DecidedIncident(TypedDict):
     status: str  # `open`, `closed`, `expected`, `invalid`, `fixed` or `duplicate`
 
 
+class DecidedReport(TypedDict):
+    id: str
+    state: str  # as of a report
+
+
 class KnownCommits(TypedDict):
     known: list[str]  # of the commits that were asked for
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
+from swingbot.core.moderation.decision import ReportDecision
 from swingbot.core.table.request_document import (
     AskedCommits,
     AskedExtension,
@@ -256,6 +257,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "Decide about an incident; answers with the one to look at.",
         "DecidedIncident",
         IncidentDecision,
+        Role.MODERATOR,
+    ),
+    _post(
+        "/report/{id}/decide",
+        "Release, hold or drop a report.",
+        "DecidedReport",
+        ReportDecision,
         Role.MODERATOR,
     ),
     _post(

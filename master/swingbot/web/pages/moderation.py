@@ -16,9 +16,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.model.statuses import ReportAct
+from swingbot.core.access.roles import Role
+from swingbot.core.model.statuses import ReportAct, ReportState
+from swingbot.core.moderation.decision import ReportDecision
 
 from ..access.forms import FORM_HEADERS, Forms
+from ..http import json_body
 from ..http.fair_threads import in_turn
 from ..http.render import Renderer, is_json
 from ..ports import Connection, Engine, Row
@@ -36,7 +39,7 @@ class QueueReader(Protocol):
 class Moderator(Protocol):
     """Applies and records decisions. Raises ValueError with a sentence if one is not possible."""
 
-    def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None: ...
+    def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> ReportState: ...
     def switch(self, *, stopped: bool, who: str, why: str) -> None: ...
 
 
@@ -112,6 +115,16 @@ class ModerationPages:
             return await self._refused(request, str(error))
         return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
 
+    async def decide_by_script(self, request: Request) -> Response:
+        """The same for a token, with the decision as JSON; answers with the report's state."""
+        person = await self._forms.token_holder(request, Role.MODERATOR)
+        decision = await in_turn(request, json_body.read, ReportDecision, await request.body())
+        id_ = request.path_params["id"]
+        decide = functools.partial(
+            self._moderator.decide, id_, decision.act, who=person.who, why=decision.reason
+        )
+        return JSONResponse({"id": id_, "state": await in_turn(request, decide)})
+
     async def switch(self, request: Request) -> Response:
         form = await self._forms.read(request)
         if form.text("act", 20) not in ("stop", "resume"):
@@ -132,6 +145,7 @@ class ModerationPages:
             Route("/moderation.json", self.waiting, methods=["GET"]),
             Route("/moderation/switch", self.switch, methods=["POST"]),
             Route("/moderation/{id}", self.decide, methods=["POST"]),
+            Route("/report/{id}/decide", self.decide_by_script, methods=["POST"]),
             Route("/outbox", self.outbox, methods=["GET"]),
             Route("/outbox.json", self.outbox, methods=["GET"]),
         ]
