@@ -118,7 +118,7 @@ GIT_FILE_BYTES: Final = 8192
 KERNEL_RECORD_BYTES: Final = 40 << 20
 KERNEL_RECORD_VALUES: Final = 3_000_000
 KERNEL_RECORD_NAMES: Final = 400_000
-# Bytes of a kernel's configuration that is compared.
+# Bytes of a kernel's configuration that is compared, or of a distribution's.
 KCONFIG_BYTES: Final = 4 << 20
 # Directories in which job files are looked for; more is a whole disk.
 JOB_DIRECTORIES: Final = 5000

@@ -62,7 +62,11 @@ def booted(lab: Lab) -> tuple[ParsedRun, ParsedRun]:
 
 
 KCONFIGS = load_kconfigs(ROOT / "workers" / "kconfig")
-BELOW = {fragment for name in KCONFIGS for fragment in KCONFIGS.over(name).fragments}
+# `distro` is for configurations over that of a distribution (tests/lab/test_distro_kernel.py).
+BELOW = {
+    "distro",
+    *(fragment for name in KCONFIGS for fragment in KCONFIGS.over(name).fragments),
+}
 
 
 @pytest.mark.parametrize(

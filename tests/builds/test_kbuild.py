@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -269,6 +270,34 @@ def test_a_fragment_is_merged_over_the_configuration_and_builds_in_a_directory_o
     ]
     build(site, tmp_path / "linux", ids[1], tmp_path / "next", kconfig="tiny+slub")
     assert compiled(tmp_path / "next") == {"mm/page_alloc.o"}
+
+
+def test_a_distributions_configuration_is_what_lines_are_merged_over(
+    site: Site, tmp_path: Path
+) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    distro = site.kconfig / "config-0.1-amd64"
+    distro.write_text(
+        "CONFIG_X86_64=y\nCONFIG_64BIT=y\nCONFIG_MMU=y\nCONFIG_SLUB=m\nCONFIG_SMP=y\n"
+    )
+    (site.kconfig / "debian.config").write_text(
+        f"# base: distro:{distro.name}\n# with: slub\n# CONFIG_SMP is not set\n"
+    )
+    first = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig="debian")
+    assert (tmp_path / "out" / "config").read_text().splitlines() == [
+        "CONFIG_64BIT=y",
+        "# CONFIG_SMP is not set",
+        "CONFIG_MMU=y",
+        "CONFIG_SLUB=y",
+    ]
+    log = (tmp_path / "out" / "build.log").read_text()
+    assert re.findall(r"(\S+): this kernel does not accept: (.*)", log) == [
+        (distro.name, "CONFIG_X86_64=y")
+    ]
+    distro.write_text(distro.read_text().replace("CONFIG_MMU=y\n", ""))
+    second = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig="debian")
+    assert "CONFIG_MMU=y" not in (tmp_path / "out" / "config").read_text()
+    assert first["kernel_build"]["build_key"] != second["kernel_build"]["build_key"]
 
 
 def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(

@@ -7,7 +7,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import lzma
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -48,26 +50,42 @@ def kernel_source(release: str) -> Path:
     """
     if "." in release:
         return Path(f"/usr/src/linux-source-{release}.tar.xz")
-    folder = from_environment().cache / "debs" / f"linux-source-{release}"
+    sources = sources_list().replace(f" {SUITE} ", f" {NEWEST_KERNELS} ").splitlines()
+    folder = _unpacked_package(f"linux-source-{release}", sources[0])
+    (tarball,) = (folder / "usr/src").glob("linux-source-*.tar.xz")
+    return tarball
+
+
+def kernel_config(release: str, flavour: str) -> str:
+    """The configuration of Debian's kernel package of amd64: release "6.1", flavour
+    "cloud-amd64". Fetched once.
+    """
+    package = f"linux-config-{release}"
+    folder = _unpacked_package(package, sources_list()) / "usr/src" / package
+    return lzma.decompress((folder / f"config.amd64_none_{flavour}.xz").read_bytes()).decode()
+
+
+def _unpacked_package(package: str, sources: str) -> Path:
+    """The files of `package`, or of the newest whose name continues it with ".N"."""
+    folder = from_environment().cache / "debs" / package
     with lease.cache_entry(folder, patience=1800.0):
         if not folder.exists():
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
-            sources = sources_list().replace(f" {SUITE} ", f" {NEWEST_KERNELS} ").splitlines()
-            apt = _apt(part / "state", sources[0], Path("/dev/null"))
+            apt = _apt(part / "state", sources, Path("/dev/null"))
             _run(["apt-get", *apt, "update"])
-            found = _run(["apt-cache", *apt, "pkgnames", f"linux-source-{release}."]).split()
-            if not found:
-                raise RuntimeError(f"{NEWEST_KERNELS} has no linux-source-{release}.x")
-            newest = max(found, key=lambda name: int(name.rpartition(".")[2]))
+            found = _run(["apt-cache", *apt, "pkgnames", package]).split()
+            fitting = [name for name in found if re.fullmatch(rf"{package}(\.\d+)?", name)]
+            if not fitting:
+                raise RuntimeError(f"apt knows no package {package}")
+            newest = max(fitting, key=lambda name: [int(one) for one in re.findall(r"\d+", name)])
             _run(["apt-get", *apt, "download", newest], cwd=part)
             (deb,) = part.glob("*.deb")
             _run(["dpkg-deb", "--extract", str(deb), str(part)])
             deb.unlink()
             shutil.rmtree(part / "state")
             part.rename(folder)
-    (tarball,) = (folder / "usr/src").glob("linux-source-*.tar.xz")
-    return tarball
+    return folder
 
 
 def debs(packages: Sequence[str], root: Path) -> Path:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from swingbot_worker.testbox.adopt.driver_options import drivers, missing, options_by_module
+from swingbot_worker.testbox.adopt.driver_options import (
+    drivers,
+    missing,
+    modules_used,
+    options_by_module,
+)
 
 MAKEFILES = [
     "obj-$(CONFIG_IGB) += igb.o",
@@ -29,7 +34,27 @@ def test_what_the_configuration_builds_in_is_not_missing() -> None:
     )
     assert used == [("igb", "igb"), ("x-pci", "snd_x"), ("ahci", "ahci"), ("acpi-ged", "acpi_ged")]
     config = "CONFIG_SATA_AHCI=y\nCONFIG_IGB=m\n# CONFIG_SND_X is not set\n"
-    assert missing(used, options_by_module(MAKEFILES), config) == (
+    assert missing(used, options_by_module(MAKEFILES), config, {}) == (
         [("IGB", "igb"), ("SND_X", "x-pci")],
         ["acpi-ged"],
+    )
+
+
+def test_what_a_missing_driver_uses_is_missing_too() -> None:
+    uses = modules_used(
+        "module scsi_mod sd_mod,libata,\nmodule libata libahci,ahci,\nmodule libahci ahci,\n"
+        "module ahci -\nmodule igb_hw igb,\nmodule ;x ahci,\n"
+    )
+    by_module = options_by_module(
+        [
+            *MAKEFILES,
+            "obj-$(CONFIG_ATA) += libata.o",
+            "obj-$(CONFIG_SCSI) += scsi_mod.o",
+            "obj-$(CONFIG_IGB_HW) += igb-hw.o",
+        ]
+    )
+    config = "CONFIG_SCSI=m\nCONFIG_IGB=y\nCONFIG_IGB_HW=m\n"
+    assert missing([("ahci", "ahci"), ("igb", "igb")], by_module, config, uses) == (
+        [("ATA", "ahci"), ("SATA_AHCI", "ahci"), ("SCSI", "ahci")],
+        [],
     )

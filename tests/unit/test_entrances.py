@@ -39,6 +39,7 @@ from swingbot.service.limits import OBJECT_LIST_BYTES, RECORD_BYTES
 from swingbot.service.ports.lab import QuarantinedGit
 from swingbot.web.http import json_body
 from swingbot.web.pages.form_body import read_form
+from swingbot_jobs.contract import distro_config
 from swingbot_jobs.kernel_diff.config import options
 from swingbot_jobs.kernel_diff.record import BadRecord, read_record
 from swingbot_jobs.reading.parse import parse_results
@@ -317,6 +318,7 @@ def _unread(note: str) -> None:
 
 
 _DIFF: Final = a_diff()
+_DISTRO: Final = "CONFIG_X86_64=y\n"
 _BY_SUBJECT: Final = {"message_id": "", "subject": "x", "author": "a <a@b.example>"}
 _BY_ID: Final = _BY_SUBJECT | {"message_id": "<a@b.example>"}
 WORST: Final[Mapping[str, Callable[[int], Read]]] = {
@@ -366,6 +368,15 @@ WORST: Final[Mapping[str, Callable[[int], Read]]] = {
     ),
     "drivers of a machine": lambda size: (
         lambda: driver_options.drivers("driver a b\n" * (size // 11))
+    ),
+    "modules of a machine": lambda size: (
+        lambda: driver_options.modules_used("module a b,c,\n" * (size // 14))
+    ),
+    "users of a module": lambda size: (
+        lambda: driver_options.modules_used("module a " + "b," * size)
+    ),
+    "a distribution's configuration": lambda size: (
+        lambda: distro_config.checked(_DISTRO + "# Linux/x86 \n" * (size // 14))
     ),
     "a line of a makefile": lambda size: (
         lambda: driver_options.options_by_module(["obj-$(CONFIG_A) += " + "a/" * (size // 2)])

@@ -3,11 +3,14 @@
 
 The comment at the top of a configuration says over what it is merged: `# base: defconfig` is the
 target of kbuild that comes first (tinyconfig if there is no such line), and `# with: server quiet`
-are fragments that come between the two.
+are fragments that come between the two. `# base: distro:PATH` names the configuration of a
+distribution instead of a target (`distro_config`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs import limits
+from swingbot_jobs.contract import distro_config
 
 # Names become paths, arguments and levels of result roots; "+" only separates them.
 PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -22,6 +26,8 @@ PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RESERVED: Final = re.compile(r"layout[0-9]*")
 # Targets of kbuild that a configuration may be merged over; the first is the default.
 TARGETS: Final = ("tinyconfig", "defconfig")
+# What a path follows that a configuration may be merged over instead.
+DISTRO: Final = "distro:"
 _DIRECTIVE: Final = re.compile(r"# (base|with): (.*)")
 # An option as people write it; see `bare`.
 OPTION: Final = re.compile(r"(?:CONFIG_)?[A-Z0-9_]{1,100}")
@@ -70,7 +76,9 @@ def parts_of(name: str) -> KconfigParts:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What a configuration is merged over: a target of kbuild, then fragments, in order."""
+    """What a configuration is merged over: a target of kbuild or `distro:PATH`, then fragments, in
+    order.
+    """
 
     target: str = TARGETS[0]
     fragments: tuple[str, ...] = ()
@@ -88,9 +96,10 @@ def over_of(base: str, text: str) -> Over:
         if match := _DIRECTIVE.fullmatch(line):
             given.setdefault(match[1], match[2])
     target = given.get("base", TARGETS[0]).strip()
-    if target not in TARGETS:
+    if target not in TARGETS and not target.startswith(DISTRO):
         raise NoKconfig(
-            f"{base}.config: '# base: {target[:80]}' must name one of {', '.join(TARGETS)}"
+            f"{base}.config: '# base: {target[:80]}' must name one of {', '.join(TARGETS)}, or"
+            f" {DISTRO}PATH"
         )
     fragments = parts_of("+".join((base, *given.get("with", "").split()))).fragments
     return Over(target, fragments)
@@ -107,11 +116,14 @@ class Kconfigs(Mapping[str, str]):
 
     Iteration yields those without fragments; lookup also accepts names with fragments. The text is
     that of all files as they are merged: the fragments below the configuration, the configuration,
-    and the fragments of the name.
+    and the fragments of the name. Of a distribution's configuration it has the digest.
+
+    `distros` has the text of each `distro:PATH`, or why it cannot be used.
     """
 
     bases: Mapping[str, str]
     fragments: Mapping[str, str] = field(default_factory=dict)
+    distros: Mapping[str, str | distro_config.NoDistroConfig] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> str:
         try:
@@ -122,19 +134,32 @@ class Kconfigs(Mapping[str, str]):
     def text(self, name: str) -> str:
         """Return the text of `name`. Raises NoKconfig, which lists the known names."""
         parts = parts_of(name)
-        below, above = self.over(name).fragments, parts.fragments
+        over, above = self.over(name), parts.fragments
+        distro = self.distro(name)
         return "\n".join(
             [
-                *(self.fragments[one] for one in below),
+                *([] if distro is None else [f"# {DISTRO}{_sha256(distro)}"]),
+                *(self.fragments[one] for one in over.fragments),
                 self.bases[parts.base],
                 *(self.fragments[one] for one in above),
             ]
         )
 
+    def distro(self, name: str) -> str | None:
+        """Return the text of the distribution's configuration below `name`, if there is one.
+
+        Raises NoKconfig.
+        """
+        target = self.over(name).target
+        found = self.distros[target] if target.startswith(DISTRO) else None
+        assert not isinstance(found, ValueError)
+        return found
+
     def over(self, name: str) -> Over:
         """Return what the configuration of `name` is merged over.
 
-        Raises NoKconfig if one of its files does not exist, or is merged twice.
+        Raises NoKconfig if one of its files does not exist, is no configuration, or is merged
+        twice.
         """
         parts = parts_of(name)
         if parts.base not in self.bases:
@@ -142,6 +167,8 @@ class Kconfigs(Mapping[str, str]):
                 f"there is no kernel configuration {parts.base!r}; known are {_names(self.bases)}"
             )
         over = over_of(parts.base, self.bases[parts.base])
+        if isinstance(error := self.distros.get(over.target), ValueError):
+            raise NoKconfig(f"{parts.base}.config: '# base: {over.target[:200]}': {error}")
         for fragment in (*over.fragments, *parts.fragments):
             if fragment not in self.fragments:
                 raise NoKconfig(
@@ -176,9 +203,31 @@ def _names(known: Mapping[str, str]) -> str:
     return ", ".join(sorted(known)) or "none at all"
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def load_kconfigs(directory: Path) -> Kconfigs:
-    """Read `workers/kconfig`: `<name>.config`, and `fragments/<name>.config`."""
-    return Kconfigs(_texts(directory), _texts(directory / FRAGMENTS))
+    """Read `workers/kconfig`: `<name>.config`, `fragments/<name>.config`, and the configurations of
+    distributions that those name.
+    """
+    bases = _texts(directory)
+    return Kconfigs(bases, _texts(directory / FRAGMENTS), _distros(bases, directory))
+
+
+def _distros(
+    bases: Mapping[str, str], directory: Path
+) -> dict[str, str | distro_config.NoDistroConfig]:
+    found: dict[str, str | distro_config.NoDistroConfig] = {}
+    for base, text in bases.items():
+        with contextlib.suppress(NoKconfig):  # raised for who names it
+            target = over_of(base, text).target
+            if target.startswith(DISTRO):
+                try:
+                    found[target] = distro_config.read(target.removeprefix(DISTRO), directory)
+                except distro_config.NoDistroConfig as error:
+                    found[target] = error
+    return found
 
 
 def _texts(directory: Path) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""Configure a kernel: swingbot's configuration and its fragments, merged over tinyconfig or
-defconfig.
+"""Configure a kernel: swingbot's configuration and its fragments, merged over tinyconfig, defconfig
+or the configuration of a distribution.
 
 The configuration is made again only when one of its inputs has changed.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.contract.kconfig import FRAGMENTS, NoKconfig, load_kconfigs, parts_of
+from swingbot_jobs.contract.kconfig import DISTRO, FRAGMENTS, NoKconfig, load_kconfigs, parts_of
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import build_output, recipe
 from swingbot_worker.kbuild.accepted import not_overridden
@@ -34,19 +34,24 @@ INPUTS = (
 )
 
 
+# The distribution's configuration in the object directory.
+_DISTRO = ".swingbot-distro"
+
+
 class NotAccepted(BuildFailed):
     """The kernel was configured, but lacks lines of a fragment that its configuration names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A kernel configuration: the target of kbuild, the files to merge over it, lowest first, and
-    its text for the build key.
+    """A kernel configuration: the target of kbuild or the text of the distribution's configuration,
+    the files to merge over it, lowest first, and its text for the build key.
 
     `required` are those of `files` whose every line a kernel must accept.
     """
 
     target: str
+    distro: str | None
     files: tuple[Path, ...]
     required: frozenset[Path]
     text: str
@@ -56,7 +61,7 @@ def configuration_of(site: Site, kconfig: str) -> Configuration:
     """Return the configuration `kconfig`. Raises InfraError if this worker does not have it."""
     try:
         known = load_kconfigs(site.kconfig)
-        text, over = known.text(kconfig), known.over(kconfig)
+        text, over, distro = known.text(kconfig), known.over(kconfig), known.distro(kconfig)
     except NoKconfig as error:
         raise InfraError(f"This worker cannot configure the kernel: {error}.") from None
     parts = parts_of(kconfig)
@@ -67,6 +72,7 @@ def configuration_of(site: Site, kconfig: str) -> Configuration:
     base, above = site.kconfig / f"{parts.base}.config", files(parts.fragments)
     return Configuration(
         target=over.target,
+        distro=distro,
         files=(*files(over.fragments), base, *above),
         required=frozenset(above),
         text=text,
@@ -85,27 +91,36 @@ def configure(
 
     Raises NotAccepted if the kernel does not accept a line of a fragment of the name, because a
     user who names a fragment needs its effect, and BuildFailed if kbuild fails. A line of the
-    configuration, or of a fragment below it, may be unknown to some kernel versions.
+    configuration, or of what is below it, may be unknown to some kernel versions.
     """
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
     if not (stamp.exists() and config.exists() and _same(stamp, _stamp(fingerprint, objects))):
-        make.run(wanted.target)
-        make.command(recipe.merge_argv(make.spec, wanted.files), "merge_config.sh")
+        over = ".config"
+        if wanted.distro is None:
+            make.run(wanted.target)
+        else:
+            over = _DISTRO
+            (objects / over).write_text(wanted.distro)
+        make.command(recipe.merge_argv(make.spec, over, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
     _check(make, wanted, objects, reader)
 
 
 def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader) -> None:
-    texts = [file.read_text() for file in wanted.files]
+    files = list(wanted.files)
+    texts = [file.read_text() for file in files]
+    if wanted.distro is not None:
+        files.insert(0, Path(wanted.target.removeprefix(DISTRO)))
+        texts.insert(0, wanted.distro)
     fragments = [
         not_overridden(text, "\n".join(texts[number:])) for number, text in enumerate(texts, 1)
     ]
     with build_output.opened(objects, ".config") as config:
         lost_of_each = reader.lost_lines(fragments, config)
     missing: list[str] = []
-    for file, lost in zip(wanted.files, lost_of_each, strict=True):
+    for file, lost in zip(files, lost_of_each, strict=True):
         for line in lost:
             make.note(f"{file.name}: this kernel does not accept: {line}")
         if file in wanted.required:

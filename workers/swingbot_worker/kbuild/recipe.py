@@ -87,11 +87,12 @@ def make_argv(
     ]
 
 
-def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
-    """Return the command that merges `files` over the existing .config, the last one on top.
+def merge_argv(spec: Spec, over: str, files: Sequence[Path]) -> list[str]:
+    """Return the command that makes .config of the file `over` in the object directory, with
+    `files` merged over it, the last one on top.
 
     Run it in the source directory. The script creates a temporary file in its working directory,
     and in the sandbox only the object directory is writable.
     """
-    script = 'cd "$0" && exec sh ../scripts/kconfig/merge_config.sh -m -O . .config "$@"'
-    return ["sh", "-c", script, spec.object_directory, *map(str, files)]
+    script = 'cd "$0" && exec sh ../scripts/kconfig/merge_config.sh -m -O . "$@"'
+    return ["sh", "-c", script, spec.object_directory, over, *map(str, files)]

@@ -17,6 +17,7 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.yaml_lines import LineError
 from swingbot_worker import InfraError, kbuild
 from swingbot_worker.kbuild import source
+from swingbot_worker.kbuild.configure import configuration_of
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox import kernel, select_driver
@@ -53,6 +54,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         raise InfraError(f"Testbox {name} has no idle system: its driver is not ssh.")
     if not testbox.kconfig:
         raise InfraError(f"{name}.yaml names no kconfig to add to, such as server-x86_64.")
+    configuration_of(site, testbox.kconfig)  # before it is copied
     link = Link(name, testbox.driver)
     link.check_files()
     text = link.run(driver_options.QUESTION)
@@ -67,7 +69,9 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         by_module = driver_options.options_by_module(
             source.object_lines(source.find(repo, full, site.cache))
         )
-        wanted, unknown = driver_options.missing(driver_options.drivers(text), by_module, config)
+        wanted, unknown = driver_options.missing(
+            driver_options.drivers(text), by_module, config, driver_options.modules_used(text)
+        )
         lost: list[str] = []
         if wanted:
             options = [option for option, _ in wanted]
