@@ -286,6 +286,7 @@ def _culprit(conn: sa.Connection, past: Past) -> None:
     measured = make.a_comparison(
         conn, number, commits[0], commits[1], [testbox], kind="attribute", at=seen + 4 * HOUR
     )
+    make.a_row(conn, measured, testbox, base=[250_000.0] * 3, head=[235_500.0] * 3, headline=True)
     past.incident = make.an_incident(
         conn,
         number,

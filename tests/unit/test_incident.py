@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from swingbot.core import limits
 from swingbot.core.incident.decide import ACTS, Act, InvalidState, decide, tidy
-from swingbot.core.incident.impact import MeasuredRow, impacts, words_of
+from swingbot.core.incident.impact import MeasuredRow, impacts
 from swingbot.core.incident.level import beyond, check, check_spread, log_ratio, percent
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.model.statuses import IncidentStatus
 from swingbot.core.plan.screen import against_expected
+from swingbot.core.table.verdict import in_words
 from swingbot.core.thresholds import GONE_SHARE, STILL_SHARE
 
 A, B, PATCH = "a" * 40, "b" * 40, "c" * 40
@@ -169,7 +170,7 @@ def test_each_other_test_is_listed_with_its_direction_in_words_and_worse_ones_co
         a_row(-12.0),
     ]
     found = impacts(measured(*rows), but=("job", "netperf.Throughput_Mbps"))
-    assert [(impact.metric, words_of(impact.places[0].row)) for impact in found] == [
+    assert [(impact.metric, in_words(impact.places[0].row)) for impact in found] == [
         ("b.ops", "6.0% worse"),
         ("a.ops", "4.0% better"),
     ]
@@ -184,7 +185,7 @@ def test_better_on_one_testbox_and_worse_on_another_stand_side_by_side_and_first
     ]
     split, other = impacts(measured(*rows))
     assert split.split and not other.split
-    assert [(place.row.testbox, words_of(place.row)) for place in split.places] == [
+    assert [(place.row.testbox, in_words(place.row)) for place in split.places] == [
         ("vm1", "6.0% worse"),
         ("vm2", "5.0% better"),
         ("vm3", "no change"),

@@ -102,9 +102,9 @@ def test_what_both_tips_have_stays_and_a_base_that_moved_is_no_part_of_the_branc
 
 
 def test_a_branch_is_counted_in_words() -> None:
-    assert tally(["same", "same", "changed", "new"]) == "4 patches: 2 same, 1 changed, 1 new"
+    assert tally(["same", "same", "changed", "new"]) == "4 patches: 2 unchanged, 1 changed, 1 new"
     assert tally(["below", "same", "dropped"]) == (
-        "1 patch: 1 same; 1 dropped; the base moved by 1 commit below them"
+        "1 patch: 1 unchanged; 1 dropped; the base moved by 1 commit below them"
     )
     assert tally([]) == "0 patches"
 

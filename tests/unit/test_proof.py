@@ -321,7 +321,7 @@ def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
     assert answer.status == "pass"
     assert (
         answer.reason
-        == "seen on two: 9.0% worse; not seen on three: 0.1% worse, same (CPUs 1 instead of 8)"
+        == "seen on two: 9.0% worse; not seen on three: no change (CPUs 1 instead of 8)"
     )
 
 

@@ -77,13 +77,17 @@ OTHER = a_row(2, "same", testbox="lab2", unit_job="other", margin_pct=0.31)
 @pytest.mark.parametrize(
     ("tables", "status", "summary"),
     [
-        ([a_table("c1", SAME, OTHER)], "pass", "no change above 0.74% in 2 tests on 2 testboxes"),
+        (
+            [a_table("c1", SAME, OTHER)],
+            "pass",
+            "no change of 0.74 % or more in 2 tests on 2 testboxes",
+        ),
         ([a_table("c1", a_row(2, "worse"))], "warn", "x.ops 2.1% worse on lab1"),
-        ([a_table("c1", a_row(1, "worse"), SAME)], "pass", "no change above 0.74% in 1 test"),
-        ([a_table("c1", a_row(2, "worse", counter=True), SAME)], "pass", "no change above"),
-        ([a_table("c2", SAME), a_table("c1", a_row(2, "worse"))], "pass", "no change above"),
+        ([a_table("c1", a_row(1, "worse"), SAME)], "pass", "no change of 0.74 % or more in 1 test"),
+        ([a_table("c1", a_row(2, "worse", counter=True), SAME)], "pass", "no change of 0.74 %"),
+        ([a_table("c2", SAME), a_table("c1", a_row(2, "worse"))], "pass", "no change of 0.74 %"),
         ([a_table("c1", a_row(2, "better"))], "pass", "x.ops 3.0% better on lab1"),
-        ([a_table("c1", SAME, a_row(2, "unclear", unit_job="o"))], "warn", "; 1 test unclear"),
+        ([a_table("c1", SAME, a_row(2, "unclear", unit_job="o"))], "warn", "; 1 test not clear"),
         ([a_table("c1", status="running")], "warn", "c1 is measuring: 1/3 kernels, 2/15 boots, 12"),
         ([a_table("c1", status="failed")], "warn", "c1 failed: no testbox"),
         ([a_table("c1", SAME, up=3)], "fail", "patch 2: 2 of 5 boots did not come up"),
@@ -92,7 +96,7 @@ OTHER = a_row(2, "same", testbox="lab2", unit_job="other", margin_pct=0.31)
         (
             [a_table("c1", a_row(1, "worse", reference=0), a_row(2, "same", reference=1))],
             "warn",
-            "no change above 0.74% in 1 test on lab1",
+            "no change of 0.74 % or more in 1 test on lab1",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def test_lower_is_better_where_asked_and_for_times() -> None:
 def test_a_person_reads_levels_spreads_interval_and_reason() -> None:
     said = run("--base", "100,101;99,102", "--head", "100,103;98,99").stdout
     assert said.startswith(
-        "unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 "
+        "-0.50 %, 145 more boots a side needed\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 "
         "boots, 4 runs)\n"
     )
     assert "95 % interval" in said

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from swingbot.core.incident.impact import Impact, MeasuredRow, impacts, words_of
+from swingbot.core.incident.impact import Impact, MeasuredRow, impacts
 from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, Gate, Incident, Place, Sighting
+from swingbot.core.table.verdict import in_words
 
 from .bisections import bisection
 from .moderation import moderated
@@ -172,7 +173,7 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
 
 def _impact(impact: Impact) -> documents.Impact:
     places = [
-        {key: place.document.get(key) for key in _SHOWN} | {"words": words_of(place.row)}
+        {key: place.document.get(key) for key in _SHOWN} | {"words": in_words(place.row)}
         for place in impact.places
     ]
     return {

@@ -36,6 +36,8 @@ _COSTS: Final = (
 SELECT DISTINCT ON (y.position, r.testbox, r.unit_job, r.metric) y.position, y.commit, r.testbox,
   r.unit_job, r.metric, r.change_pct, r.verdict,
        r.detail->'interval_pct' AS interval_pct, r.detail->>'better' AS better,
+         (r.detail->'margin_pct')::double precision AS margin_pct,
+         (r.detail->'more_boots')::integer AS more_boots,
          (r.detail->'head'->>'boots')::integer AS boots, c.id AS comparison
 FROM copy y
 JOIN variant h ON h.commit = y.commit AND h.layout = 0 JOIN own USING (kconfig, compiler)

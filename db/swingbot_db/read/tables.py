@@ -136,7 +136,8 @@ SELECT {key}, c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boo
          WHERE p.comparison = c.id) AS testboxes,
        (array_agg(jsonb_build_object('metric', r.metric, 'unit_job', r.unit_job,
            'testbox', r.testbox, 'arm', r.arm, 'verdict', r.verdict, 'change_pct', r.change_pct,
-           'interval_pct', r.detail->'interval_pct')
+           'interval_pct', r.detail->'interval_pct', 'margin_pct', r.detail->'margin_pct',
+           'more_boots', r.detail->'more_boots', 'better', r.detail->'better')
          ORDER BY array_position(ARRAY['worse', 'changed', 'better', 'unclear', 'invalid', 'same'],
            r.verdict), abs(r.change_pct) DESC NULLS LAST, r.testbox, r.unit_job)
          FILTER (WHERE r.comparison IS NOT NULL))[1] AS headline,

@@ -32,7 +32,11 @@ SELECT {key},
 FROM tree t {where} ORDER BY {order} LIMIT :limit
 """
 _CHANGES = """
-SELECT ch.kind, ch.old_commit, ch.new_commit, ch.seen_at, c.id AS comparison, c.status
+SELECT ch.kind, ch.old_commit, ch.new_commit, ch.seen_at, c.id AS comparison, c.status,
+  (SELECT v.subject FROM variant v WHERE (v.tree, v.commit) = (ch.tree, ch.old_commit) LIMIT 1)
+    AS old_subject,
+  (SELECT v.subject FROM variant v WHERE (v.tree, v.commit) = (ch.tree, ch.new_commit) LIMIT 1)
+    AS new_subject
 FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id
   ORDER BY ch.id DESC LIMIT 50
 """

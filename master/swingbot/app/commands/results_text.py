@@ -6,20 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from swingbot.app.commands.text import Facts, table
-from swingbot.core.model.comparison_row import CHANGED
+from swingbot.core.table.verdict import in_words
 from swingbot.core.text.numbers import (
-    change,
     count,
     duration,
     levels,
-    rounded_up,
     spreads,
     times_the_spread,
 )
 from swingbot.core.text.plain import cut
 
 _SUBJECT: Final = 60  # characters
-_NO_CHANGE: Final = "same"
 
 
 def measured_kernels(facts: Facts) -> str:
@@ -128,17 +125,7 @@ def _row(row: Facts, names: Sequence[str]) -> tuple[object, ...]:
     ]
     where = (row["testbox"], row["unit_job"], row["metric"], row["unit"])
     why = "; ".join([row["reason"] or "", *row["problems"][:2]]).strip("; ")
-    return (*where, *measured, _change(row), _interval(row["interval_pct"]), why)
-
-
-def _change(row: Facts) -> str:
-    """The change in words that claim no more than the verdict."""
-    pct, verdict = row["change_pct"], row["verdict"]
-    if verdict in CHANGED:
-        return change(pct, row["better"])
-    if verdict == _NO_CHANGE and row["margin_pct"] is not None:
-        return f"none above {rounded_up(row['margin_pct']):g}%"
-    return verdict if pct is None else f"{verdict} ({pct:+.1f}%)"
+    return (*where, *measured, in_words(row), _interval(row["interval_pct"]), why)
 
 
 def _interval(bounds: Sequence[float | None] | None) -> str | None:

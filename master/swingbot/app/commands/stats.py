@@ -12,7 +12,6 @@ from typing import Final
 import click
 
 from swingbot.app import limits
-from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
@@ -31,6 +30,7 @@ from swingbot.core.stats.parse import (
     parse_perf,
 )
 from swingbot.core.stats.rules import CLASSES, rule_for
+from swingbot.core.table.verdict import doubt, in_words
 from swingbot.core.text.numbers import count, levels, short
 from swingbot.service.ports import RequestError
 from swingbot.web.plots.findings_plot import findings_plot
@@ -378,12 +378,13 @@ def _words(row: ComparisonRow) -> list[str]:
 
 
 def _headline(row: ComparisonRow) -> str:
-    """Headline such as `18.0% worse`; other verdicts are followed by the measured change."""
-    if row.verdict in ("worse", "better"):
-        return text.change(row)
-    return f"{row.verdict}" + (
-        f" ({percent(row.change_pct)} %)" if row.change_pct is not None else ""
-    )
+    """Headline such as `18.0% worse`; other verdicts have the measured change beside them."""
+    if row.verdict in ("worse", "better") or row.change_pct is None:
+        return in_words(row)
+    measured = f"{percent(row.change_pct)} %"
+    if row.verdict == "unclear":
+        return f"{measured}, {doubt(row)}"
+    return f"{in_words(row)} ({measured})"
 
 
 def _side(side: Side) -> str:

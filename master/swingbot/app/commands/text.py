@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
-from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.conclusion import same_mean
 from swingbot.core.model.documents import Gate
 from swingbot.core.text.numbers import duration, times_the_spread
@@ -47,16 +46,6 @@ def left(facts: Facts) -> str:
         return "waits for a testbox"
     eta = facts.get("eta_seconds")
     return "time left unknown" if eta is None else f"about {duration(round(eta, -1))} left"
-
-
-def change(row: ComparisonRow) -> str:
-    """Format a change such as `18.0% worse`: the direction in words, never only a sign."""
-    pct, verdict = row.change_pct, row.verdict
-    if pct is None:
-        return verdict
-    if verdict in ("worse", "better"):
-        return f"{abs(pct):.1f}% {verdict}"
-    return f"{pct:+.2f}%"
 
 
 def gates(gates: Sequence[Gate]) -> str:
@@ -177,7 +166,7 @@ def bisection_head(facts: Facts) -> str:
         lines.append(f"  {times_the_spread(ratio)}")
     if facts.get("change_pct") is not None and not same_mean(ratio, bounds):
         lines.append(
-            f"  change {facts['change_pct']:+.2f} %"
+            f"  change in its own boots {facts['change_pct']:+.2f} %"
             + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else "")
         )
     if facts["status"] == "running" and facts.get("why"):

@@ -11,7 +11,8 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, read_jobs, with_session, with_session_json
-from swingbot.core.plan.branch_patches import tally
+from swingbot.core.plan.branch_patches import said, tally
+from swingbot.core.table.verdict import in_words
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import (
     NewTree,
@@ -244,7 +245,7 @@ def _lines(patch: Mapping[str, Any]) -> list[tuple[object, ...]]:
     costs = [_cost(cost) for cost in patch["costs"]] or [""]
     first = (
         patch["number"],
-        patch["state"],
+        said(patch["state"]),
         patch["commit"][:12],
         incidents,
         costs[0],
@@ -257,7 +258,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
     low, high = cost["interval_pct"] or (None, None)
     between = f" ({low:+.1f} .. {high:+.1f} %)" if low is not None and high is not None else ""
     return (
-        f"{cost['metric']} {cost['change_pct']:+.1f} %{between} {cost['verdict']},"
+        f"{cost['metric']}: {in_words(cost)}{between},"
         f" {cost['boots']} boots per kernel, {cost['comparison']}"
     )
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.text.numbers import change
 
 _RANK: Final = {"worse": 0, "changed": 1, "better": 2}
 _MOST: Final = 200  # tests at most; the first ones describe an incident that changes more
@@ -55,13 +54,6 @@ class Impact:
         """Sort key: regressions first, then by size."""
         changed = [place.row for place in self.places if place.row.changed]
         return min((_RANK[row.verdict], -abs(row.change_pct or 0.0)) for row in changed)
-
-
-def words_of(row: ComparisonRow) -> str:
-    """The change with its direction as a word, or why there is none."""
-    if row.changed:
-        return change(row.change_pct, row.better)
-    return {"same": "no change", "unclear": "unclear"}.get(row.verdict, "not comparable")
 
 
 def impacts(measured: Iterable[MeasuredRow], *, but: tuple[str, str] | None = None) -> list[Impact]:

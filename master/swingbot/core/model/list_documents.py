@@ -21,7 +21,7 @@ class LineOfATable(TypedDict):
     testboxes: list[str]
     arms: list[dict[str, Any]]  # `name`, `commit` and `subject` of its kernels
     # the headline row that changed most, worse first: `metric`, `unit_job`, `testbox`, `arm`,
-    # `verdict`, `change_pct`, `interval_pct`
+    # `verdict`, `change_pct`, `interval_pct`, `margin_pct`, `more_boots`, `better`
     headline: dict[str, Any] | None
     worse: int  # headline rows with this verdict
     better: int  # headline rows with this verdict
@@ -107,7 +107,7 @@ class Patch(TypedDict):
     author: str  # name and address
     was: str | None  # commit of its former version
     # measured against its parent: `testbox`, `unit_job`, `metric`, `change_pct`, `interval_pct`,
-    # `verdict`, `boots`, `comparison`, ...
+    # `verdict`, `margin_pct`, `more_boots`, `boots`, `comparison`, ...
     costs: list[dict[str, Any]]
     incidents: list[dict[str, Any]]  # `id`, `status`, `part`
 
@@ -137,7 +137,8 @@ class Tree(LineOfATree):
     patches: list[Patch]  # its patches
     # what its tips show: `testbox`, `unit_job`, `metric`, `upto`, `findings`
     histories: list[dict[str, Any]]
-    # latest moves: `kind`, `old_commit`, `new_commit`, `seen_at`, `comparison`, `status`
+    # latest moves: `kind`, `old_commit`, `old_subject`, `new_commit`, `new_subject`, `seen_at`,
+    # `comparison`, `status`; a subject is null if no kernel of the commit was asked for
     changes: list[dict[str, Any]]
     tables: list[LineOfATable]  # latest comparisons and experiments
 

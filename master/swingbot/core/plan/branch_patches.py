@@ -62,12 +62,17 @@ def grown(
     return [*unchanged, *align(old, new)]
 
 
+def said(state: PatchState) -> str:
+    """Return the word for a state; "same" is a word of measurements, too."""
+    return "unchanged" if state == "same" else state
+
+
 def tally(states: Sequence[PatchState]) -> str:
-    """Summarise a branch, such as `60 patches: 57 same, 1 changed, 2 new; 1 dropped`."""
+    """Summarise a branch, such as `60 patches: 57 unchanged, 1 changed, 2 new; 1 dropped`."""
     count = Counter(states)
     present: tuple[PatchState, ...] = ("same", "moved", "changed", "new")
     number = sum(count[state] for state in present)
-    parts = ", ".join(f"{count[state]} {state}" for state in present if count[state])
+    parts = ", ".join(f"{count[state]} {said(state)}" for state in present if count[state])
     words = f"{number} patch{'es' * (number != 1)}{': ' * bool(parts)}{parts}"
     words += f"; {count['dropped']} dropped" if count["dropped"] else ""
     below = count["below"]

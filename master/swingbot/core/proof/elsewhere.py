@@ -9,7 +9,7 @@ from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import GateResult
-from swingbot.core.text.numbers import change
+from swingbot.core.table.verdict import in_words
 
 _APART: Final = 4  # differences between two testboxes that are named
 
@@ -85,7 +85,7 @@ def _words(own: TestboxResult, place: TestboxResult, answer: str) -> str:
 def _figure(row: ComparisonRow | None) -> str:
     if row is None or row.change_pct is None:
         return "no number"
-    return change(row.change_pct, row.better) + (f", {row.verdict}" if not row.changed else "")
+    return in_words(row)
 
 
 def apart(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

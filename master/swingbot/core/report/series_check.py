@@ -61,7 +61,7 @@ def check_result(
     claims = list(_claims([row for row in rows.values() if row["verdict"] != "invalid"]))
     doubts = [row for row in rows.values() if row["verdict"] in ("unclear", "invalid")]
     if doubts:
-        claims.append(f"{count(len(_jobs(doubts)), 'test')} unclear")
+        claims.append(f"{count(len(_jobs(doubts)), 'test')} not clear")
     if rows and reached < patches:
         claims.append(f"with {reached} of {patches} patches")
     said = "; ".join([*broken, *claims, *(() if rows else failed), *open_])
@@ -119,7 +119,7 @@ def _claims(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{', '.join(named)}{more}"
     if same := [row for row in rows if row["verdict"] == "same"]:
         margins = [row["margin_pct"] for row in same if row["margin_pct"] is not None]
-        above = f" above {rounded_up(max(margins)):g}%" if margins else ""
+        above = f" of {rounded_up(max(margins)):g} % or more" if margins else ""
         testboxes = {row["testbox"] for row in same}
         where = f"{len(testboxes)} testboxes" if len(testboxes) > 1 else testboxes.pop()
         yield f"no change{above} in {count(len(_jobs(same)), 'test')} on {where}"

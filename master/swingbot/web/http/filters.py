@@ -13,6 +13,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.conclusion import same_mean
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings_text import history_lines
+from swingbot.core.table import verdict
 from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot.core.text.plain import cut
 
@@ -50,6 +51,24 @@ def percent(value: float | None, signed: bool = True) -> str:
     if value is None:
         return MISSING
     return f"{value:+.1f}\u00a0%".replace("-", "\u2212") if signed else f"{value:.1f}\u00a0%"
+
+
+def brief(row: verdict.Judged | None) -> str:
+    """The change of a row as a cell shows it, with the signs and blanks of pages."""
+    return _set(verdict.brief(row))
+
+
+def claim(row: verdict.Judged) -> str:
+    """What a row claims in a word or two: a direction, an excluded change, or what is missing."""
+    facts = verdict.doubt(row)
+    if facts:
+        return facts
+    own = row["verdict"] if isinstance(row, Mapping) else row.verdict
+    return brief(row).replace("same", "no change") if own == "same" else str(own)
+
+
+def _set(text: str) -> str:
+    return text.replace("-", "\u2212").replace(" %", "\u00a0%")
 
 
 def interval(value: list[float | None] | None) -> str:
@@ -151,6 +170,9 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "code": code,
     "percent": percent,
     "interval": interval,
+    "brief": brief,
+    "claim": claim,
+    "in_words": verdict.in_words,
     "folded": folded,
     "patch_counts": patch_counts,
     "history_lines": history_lines,

@@ -10,6 +10,8 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from swingbot.core.table.verdict import LEGEND
+
 from ..ports import PageSettings
 from .cell_labels import label_cells
 from .filters import FILTERS
@@ -56,6 +58,7 @@ class Renderer:
             "buildbot": buildbot,
             "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
             "metric_page": metric_page,
+            "legend": LEGEND,
         }
 
     def page(

@@ -27,7 +27,11 @@ _COLUMNS: Final = (
         CsvColumn(name, "string", "")
         for name in ("testbox", "unit_job", "metric", "unit", "better")
     ),
-    *(CsvColumn(name, "string", "") for name in ("reference", "kernel", "verdict", "reason")),
+    *(
+        CsvColumn(name, "string", "")
+        for name in ("reference", "reference_subject", "kernel", "kernel_subject")
+    ),
+    *(CsvColumn(name, "string", "") for name in ("verdict", "reason")),
     *(CsvColumn(name, "double", "") for name in ("change_pct", "low_pct", "high_pct", "p")),
     *(
         CsvColumn(f"{side}_{name}", "double", "")
@@ -85,8 +89,8 @@ class ResultPages:
         if chooses(query):
             raise HTTPException(400, f"Give a tree and 2 to {RESULT_KERNELS} kernels.")
         document, _ = self._results.compared(query)
-        names = [kernel["name"] for kernel in document["kernels"]]
-        lines = csv_lines(_COLUMNS, (_line(row, names) for row in document["rows"]))
+        kernels = document["kernels"]
+        lines = csv_lines(_COLUMNS, (_line(row, kernels) for row in document["rows"]))
         return csv_attachment("results", "".join(lines))
 
     def _choose(self, query: ResultsQuery) -> Response:
@@ -124,12 +128,16 @@ def _links(query: ResultsQuery, kernels: Sequence[Row]) -> list[list[tuple[str, 
     return links
 
 
-def _line(row: Row, names: Sequence[str]) -> Row:
+def _line(row: Row, kernels: Sequence[Row]) -> Row:
     low, high = row["interval_pct"] or (None, None)
     sides = {
         f"{word}_{key}": row[side][key]
         for word, side in (("reference", "base"), ("kernel", "head"))
         for key in ("mean", "stddev", "boots", "runs")
     }
-    own = {"reference": names[row["reference"]], "kernel": names[row["arm"]]}
+    own = {
+        word + ending: kernels[row[at]][key]
+        for word, at in (("reference", "reference"), ("kernel", "arm"))
+        for ending, key in (("", "name"), ("_subject", "subject"))
+    }
     return {**row, **own, **sides, "p": row.get("p"), "low_pct": low, "high_pct": high}

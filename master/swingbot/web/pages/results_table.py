@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
-from swingbot.core.text.numbers import rounded_up
 
 from ..ports import Row
 
@@ -65,5 +64,4 @@ def _cell(row: ComparisonRow | None, testbox: str, arm: int, document: Row) -> R
     if row.changed and row.change_pct is not None and row.min_effect_pct:
         times = abs(row.change_pct) / row.min_effect_pct
         heat = 1 + sum(times >= step for step in (2.0, 5.0, 15.0))
-    margin = None if row.margin_pct is None else f"{rounded_up(row.margin_pct):g}"
-    return {"row": row, "heat": heat, "margin": margin, "why": row.reason or ""}
+    return {"row": row, "heat": heat, "why": row.reason or ""}

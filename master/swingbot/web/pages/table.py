@@ -20,7 +20,6 @@ from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.documents import Table
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.report.table.grid import marked
 from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
 from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
@@ -263,13 +262,24 @@ def _live(document: Table, measured: Sequence[Row]) -> list[Row]:
 
 
 def _result(blocks: Sequence[Block]) -> Row:
-    """`changed`: rows of the shown metrics that changed, the largest first; `unclear`: a count."""
+    """`changed`: rows of the shown metrics that changed, the largest first; `unclear`: a count;
+    `open`: those of them with a size that would matter.
+    """
     rows = [row for block in blocks for row in block.rows]
     changed = [row for row in rows if row.changed]
+    unclear = [row for row in rows if row.verdict in ("unclear", "invalid")]
+    large = [
+        row
+        for row in unclear
+        if row.verdict == "unclear"
+        and abs(row.change_pct or 0.0) >= (row.min_effect_pct or 0.0)
+        and row.points is None
+    ]
     return {
         "any": bool(rows),
         "changed": sorted(changed, key=lambda row: -abs(row.change_pct or 0.0)),
-        "unclear": sum(row.verdict in ("unclear", "invalid") for row in rows),
+        "unclear": len(unclear),
+        "open": sorted(large, key=lambda row: -abs(row.change_pct or 0.0)),
     }
 
 
@@ -386,8 +396,7 @@ def _change(row: ComparisonRow | None, finding: documents.Row | None) -> Row | N
     """A change as shown in a cell, and the swing that it raised."""
     if row is None:
         return None
-    text = marked(row).replace("-", "\u2212").replace(" %", "\u00a0%")
-    return {"text": text, "row": row, "against": in_words(row.against), "finding": finding}
+    return {"row": row, "against": in_words(row.against), "finding": finding}
 
 
 def _boots(document: Table) -> Row:

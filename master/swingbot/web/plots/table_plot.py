@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
-from swingbot.core.report.table.grid import marked
+from swingbot.core.table.verdict import brief, in_words
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
@@ -98,7 +98,7 @@ def table_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
     mark = "run" if whole else "boot (there are too many runs)"
     words = f"{shown.unit or 'value'} ({shown.direction}; the axis does not start at 0)"
     legend = f"disc: a {mark}; bar: mean of the boots; line: 95 % interval of the change"
-    notation = "< N %: no change of N % or more; in parentheses: not clear"
+    notation = "< N %: no change of N % or more; (…): not clear; […]: smaller than what matters"
     parts = [*positions.frame(float(_WIDTH)), *heading(shown, 10, _WIDTH - 10)]
     parts += _axis(x, positions, right, [words, legend, notation])
     for at, row in enumerate(rows):
@@ -183,10 +183,10 @@ def _change(
     name: str, row: ComparisonRow, x: svg.AxisScale, y: float, pitch: float, right: float
 ) -> str:
     """The change in figures, and its interval as a line; an end beyond the axis has no cap."""
-    words = f"{name}: {marked(row)}, {row.verdict}"
+    words = f"{name}: {in_words(row)}"
     if row.interval_pct:
         words += f", 95 % interval {row.interval_pct[0]:+.3g} to {row.interval_pct[1]:+.3g} %"
-    figures = marked(row).replace("-", "\u2212")
+    figures = brief(row).replace("-", "\u2212")
     marks = [_title(words), svg.text(right + 8, y + 4, figures, "said small")]
     if bounds := _bounds(row):
         at = y + pitch / 2 - 2

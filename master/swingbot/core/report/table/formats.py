@@ -21,7 +21,7 @@ _COUNTER = "perf-stat."
 # perf-stat's rates, ratios and benchmark results of monitored runs, which are not event counts
 _NO_COUNTS = ("i.", "ps.", "overall.", "total.", "beside.")
 _CSV: Final = (
-    *("testbox", "unit_job", "metric", "unit", "better", "kernel", "commit", "compiler"),
+    *("testbox", "unit_job", "metric", "unit", "better", "kernel", "commit", "subject", "compiler"),
     *("boots", "runs", "mean", "stddev"),
     *("against", "reference", "change_pct", "low_pct", "high_pct", "verdict"),
 )
@@ -92,7 +92,10 @@ def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
             side = cell.side
             own = [
-                *(clean(text) for text in (kernel.name, kernel.commit, kernel.compiler)),
+                *(
+                    clean(text)
+                    for text in (kernel.name, kernel.commit, kernel.subject, kernel.compiler)
+                ),
                 *((side.boots, side.runs, side.mean, side.stddev) if side else (0, 0, "", "")),
             ]
             columns = [cell.columns.get(title, "") for title in sheet.columns]

@@ -9,7 +9,9 @@ from typing import Final
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.report.table.sheet import Block, Cell, Sheet, SheetKernel
 from swingbot.core.table.references import in_words
-from swingbot.core.text.numbers import levels, percent, readings, rounded_up
+from swingbot.core.table.verdict import brief
+from swingbot.core.table.verdict import legend as notation
+from swingbot.core.text.numbers import levels, percent, readings
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT: Final = "  "
@@ -51,7 +53,7 @@ def _across(sheet: Sheet, blocks: Sequence[Block]) -> Grid | None:
     if len(blocks) == 1 or len(sheet.against) > 1 or _titles(sheet, blocks):
         return None
     texts = [[_level(*cell)[0] for cell in _cells(sheet, block)] for block in blocks]
-    changes = [[marked(cell.rows.get(sheet.against[0])) for cell in b.cells] for b in blocks]
+    changes = [[brief(cell.rows.get(sheet.against[0])) for cell in b.cells] for b in blocks]
     pairs = [
         _side_by_side(*of_block) for of_block in zip(texts, changes, strict=True)
     ]  # one cell of level and change for each kernel
@@ -119,26 +121,10 @@ def _change_and_interval(row: ComparisonRow | None) -> list[str]:
     if row is None:
         return ["", ""]
     if row.interval_pct is None:
-        return [marked(row), ""]
+        return [brief(row), ""]
     low, high = row.interval_pct
     digits = 2 if high - low < 0.35 else 1  # a narrow interval is not printed as one number
-    return [marked(row), f"{low:+.{digits}f} .. {high:+.{digits}f}"]
-
-
-def marked(row: ComparisonRow | None) -> str:
-    """Return a change as a cell shows it; `reading` explains the notation.
-
-    `+5.6%` is claimed, `(+5.6%)` is not clear, `< 0.8 %` excludes changes of 0.8 % and more;
-    otherwise the verdict.
-    """
-    if row is None:
-        return ""
-    if row.verdict == "invalid" or row.change_pct is None:
-        return row.verdict
-    if row.verdict == "same":
-        return row.verdict if row.margin_pct is None else f"< {rounded_up(row.margin_pct):g} %"
-    text = f"{row.change_pct:+.1f}%"
-    return f"({text})" if row.verdict == "unclear" else text
+    return [brief(row), f"{low:+.{digits}f} .. {high:+.{digits}f}"]
 
 
 def _level(kernel: SheetKernel, cell: Cell, mean: str) -> list[str]:
@@ -250,16 +236,10 @@ def reading(sheet: Sheet, blocks: Sequence[Block]) -> list[str]:
     """Explain how to read these tables: references, intervals, and the notation they use."""
     rules = " and ".join(in_words(rule) for rule in sheet.against)
     rows = [row for block in blocks for row in block.rows]
-    same = any(row.verdict == "same" and row.margin_pct is not None for row in rows)
-    unclear = any(row.verdict == "unclear" for row in rows)
-    notation = [
-        *(["'< N %' means no change of N % or more"] if same else []),
-        *(["a change in parentheses is not clear"] if unclear else []),
-    ]
     return wrap(
         f"Changes are relative to {rules}. The intervals of one metric hold jointly at 95 %. At"
         " most 0.5 % of tables claim a change in the wrong direction; there is no correction"
-        f" across metrics. {'; '.join([*notation, f'sd is between {_boots(blocks)}'])}."
+        f" across metrics. {'; '.join([*notation(rows), f'sd is between {_boots(blocks)}'])}."
     )
 
 
