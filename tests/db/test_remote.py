@@ -4,6 +4,7 @@ clear sentence for whatever answers in place of a service."""
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import socket
 import threading
@@ -17,6 +18,7 @@ from typing import Final
 import pytest
 from click.testing import CliRunner, Result
 
+from swingbot.app import limits
 from swingbot.app.cli import main
 from swingbot.app.commands import requests
 from swingbot.app.documents import PLURALS, Facts, ServiceAway
@@ -254,6 +256,61 @@ def test_a_service_whose_answers_have_no_end_is_left(
         found = run(words, {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)})
     assert said in found.stderr and found.exit_code == (1 if said else 0), found.exception
     assert len(seen) <= 2
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Answers every request with one more piece, and the cursor of another."""
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.path)  # type: ignore[attr-defined]
+        after = f"a{len(self.server.seen)}"  # type: ignore[attr-defined]
+        is_list = self.path.startswith("/trees")
+        body = json.dumps(
+            [{"name": "t"}] if is_list else {"id": "x1", "runs": [], "next": after}
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header(HEADER, str(VERSION))
+        self.send_header("Link", f'</trees.json?after={after}>; rel="next"')
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("words", "name"), [("show x1 --json", "x1"), ("list trees", "trees")])
+def test_a_service_that_always_names_another_piece_is_left(
+    words: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ANSWER_PIECES", 40)
+    with HTTPServer(("127.0.0.1", 0), Endless) as server:
+        seen: list[str] = []
+        server.seen = seen  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        env = {"SWINGBOT_URL": f"http://127.0.0.1:{server.server_port}"}
+        said = run(words, env | {"XDG_CONFIG_HOME": str(tmp_path)})
+        server.shutdown()
+        thread.join()
+    assert said.exit_code == 1 and f"does not end {name} after 40 pieces" in said.stderr
+    assert len(seen) == 40
+
+
+def test_all_pieces_of_a_document_count_as_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ANSWER_BYTES", 1 << 20)
+    document = {"id": "x1", "runs": [], "note": "x" * (600 << 10)}
+    pieces = {
+        address: (200, SERVICE, json.dumps(document | {"next": after}).encode())
+        for address, after in (("/boot/x1.json", "a"), ("/boot/x1.json?after=a", None))
+    }
+    with stranger(404, SERVICE, answers=pieces) as (url, seen):
+        env = {"SWINGBOT_URL": url, "XDG_CONFIG_HOME": str(tmp_path)}
+        said = run("show x1 --json", env)
+    assert said.exit_code == 1 and "answers with more than 1 MiB" in said.stderr
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize(

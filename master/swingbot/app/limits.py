@@ -38,17 +38,19 @@ TABLE_FILE_BYTES: Final = 1 << 20
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.
 JOURNAL_BYTES: Final = 1 << 30
-# Bytes of a login, a service's answer, or b4's record.
+# Bytes of a login, b4's record, or a service's answer.
 LOGIN_BYTES: Final = 4096
 TRACKING_BYTES: Final = 16 << 20
 ANSWER_BYTES: Final = 256 << 20
+# Pieces of its document.
+ANSWER_PIECES: Final = 10_000
 # Bytes that `raw` or `reproduce` writes.
 OUTPUT_BYTES: Final = 16 << 30
 # Characters of the service's address.
 ADDRESS_CHARACTERS: Final = 2000
-# Numbers that `bisect run`'s command prints in a boot.
+# Numbers that `bisect run`'s command prints.
 BOOT_VALUES: Final = 10_000
 # Bytes of its output and of its errors.
 COMMAND_BYTES: Final = 64 << 20
-# Bytes of a file of its command that is hashed.
+# Bytes of a hashed file of its command.
 COMMAND_FILE_BYTES: Final = 64 << 20

@@ -8,7 +8,7 @@ import math
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
 from typing import IO, Any, Final, get_origin
@@ -64,16 +64,45 @@ class Connection:
 
     def rows(self, kind: Any, path: str, query: Mapping[str, str], most: int) -> list[Any]:
         """Return at most `most` rows, of the type `kind`, of a list, which comes in pieces."""
-        piece = {**query, "limit": str(min(most, PIECE))}
         found: list[Any] = []
-        while True:
-            content, headers = self._exchanged(_with(path, piece), None)
-            more = self._read_as(list[kind], content)
-            found += more
-            following = parse_qs(urlsplit(headers.get("link", "").partition(">")[0]).query)
-            if not more or len(found) >= most or "after" not in following:
-                return found[:most]
-            piece["after"] = following["after"][-1]
+        asked = {**query, "limit": str(min(most, PIECE))}
+        for piece in self._pieces(list[kind], path, asked, _following_rows):
+            found += piece
+            if not piece or len(found) >= most:
+                break
+        return found[:most]
+
+    def document_pieces(self, kind: Any, path: str) -> Iterator[Any]:
+        """Return the pieces of a long document, each of which has the type `kind`."""
+        return self._pieces(kind, path, {}, lambda piece, headers: piece.get("next"))
+
+    def _pieces(
+        self,
+        kind: Any,
+        path: str,
+        query: Mapping[str, str],
+        following: Callable[[Any, Message], str | None],
+    ) -> Iterator[Any]:
+        """Yield pieces. `following` finds the cursor of the next in a piece and its headers.
+
+        Raises ServiceError for a service whose pieces do not end.
+        """
+        asked, size = dict(query), 0
+        name = path.rpartition("/")[2].removesuffix(".json")
+        for _ in range(limits.ANSWER_PIECES):
+            content, headers = self._exchanged(_with(path, asked), None)
+            if (size := size + len(content)) > limits.ANSWER_BYTES:
+                raise self._too_long()
+            piece = self._read_as(kind, content)
+            yield piece
+            if not (after := following(piece, headers)):
+                return
+            if after == asked.get("after"):
+                raise ServiceError(f"{self.url} answers again with the same piece of {name}")
+            asked["after"] = after
+        raise ServiceError(
+            f"{self.url} does not end {name} after {limits.ANSWER_PIECES} pieces; tell its operator"
+        )
 
     def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         return self.content(path, query).decode("utf-8", "replace")
@@ -143,11 +172,14 @@ class Connection:
     def _read(self, answer: IO[bytes]) -> bytes:
         content = answer.read(limits.ANSWER_BYTES + 1)
         if len(content) > limits.ANSWER_BYTES:
-            raise ServiceError(
-                f"{self.url} answers with more than {limits.ANSWER_BYTES >> 20} MiB; ask for less"
-            )
+            raise self._too_long()
         self._check_end(answer)
         return content
+
+    def _too_long(self) -> ServiceError:
+        return ServiceError(
+            f"{self.url} answers with more than {limits.ANSWER_BYTES >> 20} MiB; ask for less"
+        )
 
     def _check_end(self, answer: IO[bytes]) -> None:
         if getattr(answer, "length", None):
@@ -199,6 +231,11 @@ class Connection:
         if error.code >= 500:
             return ServiceError(f"{self.url}: {sentence}")
         return RequestError(sentence)
+
+
+def _following_rows(piece: Any, headers: Message) -> str | None:
+    following = parse_qs(urlsplit(headers.get("link", "").partition(">")[0]).query)
+    return following["after"][-1] if "after" in following else None
 
 
 def _with(path: str, query: Mapping[str, str] | None) -> str:

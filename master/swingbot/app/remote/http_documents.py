@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from swingbot.app.documents import Facts, kind_of, kind_with_numbers
-from swingbot.app.remote.connection import Connection, ServiceError
+from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 from swingbot.core.model.answer_documents import PostedCommit
@@ -73,17 +73,17 @@ class HttpDocuments:
         return self._service.rows(_LINES[plural], f"/{plural}.json", filters, limit)
 
     def document(self, id_: str) -> Facts:
-        facts = self.progress(id_)
-        while after := facts.get("next"):
-            piece = self._one(id_, {"after": after})
-            if piece["next"] == after:
-                raise ServiceError(f"{self.url} answers again with the same piece of {id_}")
+        kind = kind_of(id_)
+        pieces = self._service.document_pieces(_ONE[kind], f"/{kind}/{id_}.json")
+        facts = cast(Facts, next(pieces))
+        for piece in pieces:
             _append(facts, piece)
             facts["next"] = piece["next"]
         return facts
 
     def progress(self, id_: str) -> Facts:
-        return self._one(id_)
+        kind = kind_of(id_)
+        return cast(Facts, self._service.json(_ONE[kind], f"/{kind}/{id_}.json"))
 
     def shown(self, id_: str, *, counters: bool) -> str:
         query = {"counters": "1"} if counters else None
@@ -122,7 +122,3 @@ class HttpDocuments:
 
     def history(self, query: HistoryQuery) -> Facts:
         return cast(Facts, self._service.json(MetricOverCommits, "/metric.json", query.given()))
-
-    def _one(self, id_: str, query: Mapping[str, str] | None = None) -> Facts:
-        kind = kind_of(id_)
-        return cast(Facts, self._service.json(_ONE[kind], f"/{kind}/{id_}.json", query))
