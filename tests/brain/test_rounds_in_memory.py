@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from swingbot.core.bisect.tell.journal import JournalStep, replay
+from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.core.model.testbox_state import TestboxPhase
@@ -296,7 +297,7 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
         assert tx.orders.open() == []
         assert tx.attempts.leased() == set()
         assert tx.attempts.in_state("running") == []
-    with pytest.raises(RequestError, match="^comparison c99 does not exist"):
+    with pytest.raises(NotFound, match="^comparison c99 does not exist"):
         cancel_table(memory.lab.transaction, "c99")
 
 
@@ -385,7 +386,7 @@ def test_a_cancelled_bisection_asks_for_nothing_more() -> None:
     memory.run()
     assert bisection_of(memory, number).status == "cancelled"
     assert memory.store.db.boots == {}
-    with pytest.raises(RequestError, match="^bisection b99 does not exist"):
+    with pytest.raises(NotFound, match="^bisection b99 does not exist"):
         cancel_bisection(memory.lab.transaction, memory.lab.tools.git, 99)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from swingbot.core.access.roles import Person, Role, may
+from swingbot.core.model.lookup import NotFound
 from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import Access, AccessAct, NewToken
@@ -26,14 +27,12 @@ def create_token(access: Access, new: NewToken) -> int:
 
 
 def revoke_token(access: Access, number: int, by: str) -> str:
-    """End a token and its sessions; return the owner's name. Raises RequestError."""
+    """End a token and its sessions; return the owner's name. Raises NotFound, RequestError."""
     owner = access.revoke(number, by)
     if owner is None:
-        raise RequestError(
-            f"token {number} is already revoked"
-            if access.owner_of(number) is not None
-            else f"token {number} does not exist; `swingbot token list` lists all tokens"
-        )
+        if access.owner_of(number) is None:
+            raise NotFound(f"token {number} does not exist; `swingbot token list` lists all tokens")
+        raise RequestError(f"token {number} is already revoked")
     access.note("revoke", by, number, f"of {owner}")
     return owner
 
@@ -42,7 +41,7 @@ def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
     """Revoke a token for an operator, or for its owner if it has no higher role than the token in
     use, and that is not for few trees: a script's token that leaks must not end those of its owner.
 
-    Raises RequestError, NotYourToken.
+    Raises NotFound, RequestError, NotYourToken.
     """
     owned = access.owner_of(number)
     if person.role is not Role.OPERATOR and owned is not None:

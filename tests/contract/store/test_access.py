@@ -11,6 +11,7 @@ from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role, tree_refusal
 from swingbot.core.access.tokens import digest
 from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.model.lookup import NotFound
 from swingbot.service.access import (
     NotYourToken,
     create_token,
@@ -51,7 +52,7 @@ def test_a_token_is_found_by_its_digest_until_it_is_revoked(store: Store) -> Non
         assert tx.access.holder(TOKEN) is None
         with pytest.raises(RequestError, match=f"token {person.token} is already revoked"):
             revoke_token(tx.access, person.token, by="root@host")
-        with pytest.raises(RequestError, match="token 9999 does not exist"):
+        with pytest.raises(NotFound, match="token 9999 does not exist"):
             revoke_token(tx.access, 9999, by="root@host")
 
 
@@ -86,7 +87,7 @@ def test_who_may_revoke_a_token_over_the_web(store: Store) -> None:
         few = replace(ada, token=98, trees=("mm",))
         with pytest.raises(NotYourToken, match="only for requests of mm"):
             revoke_over_the_web(tx.access, ada.token, few)
-        with pytest.raises(RequestError, match="token 9999 does not exist"):
+        with pytest.raises(NotFound, match="token 9999 does not exist"):
             revoke_over_the_web(tx.access, 9999, bob)
         assert tx.access.holder(TOKEN) == ada
         with pytest.raises(NotYourToken, match="the one in use reader"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import ReportAct, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
@@ -126,7 +127,7 @@ def test_each_decision_moves_a_report_as_the_table_says_and_twice_is_once(
         else:
             assert act(store, verb, number) == act(store, verb, number) == goal
         assert the_mail(store, number).state == (goal or start)
-    with pytest.raises(RequestError, match="report r99999 does not exist"):
+    with pytest.raises(NotFound, match="report r99999 does not exist"):
         act(store, verb, 99999)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.statuses import BisectionStatus
 from swingbot.service.asked.asker import check_canceller, check_tree
 from swingbot.service.bisect.enter_merges import settle
-from swingbot.service.ports import Git, RequestError
+from swingbot.service.ports import Git
 from swingbot.service.ports.transaction import OpenTransaction
 
 
@@ -20,13 +20,12 @@ def cancel_bisection(
     Over the web, a moderator may cancel any, and a `person` one that they queued, unless others
     asked for it too. None: an operator.
 
-    Returns its status before; one that had ended keeps it. Raises RequestError if there is none,
-    NotYours.
+    Returns its status before; one that had ended keeps it. Raises NotFound, NotYours.
     """
     with transaction("cancel bisection") as tx:
         status = tx.bisections.status(number)
         if status is None:
-            raise RequestError(missing("bisection", number))
+            raise NotFound(missing("bisection", number))
         if person is not None:
             bisection = tx.bisections.get(number)
             assert bisection is not None

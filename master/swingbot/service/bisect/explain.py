@@ -11,7 +11,7 @@ from swingbot.core.bisect.tell.explain import Explanation, explain
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model import ids
 from swingbot.core.model.bisection import Observation
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs import codec
@@ -28,7 +28,8 @@ class Explained:
 def explanation(transaction: OpenTransaction, number: int) -> dict[str, Any]:
     """Return what bisection `number` believes and why as a document: "explanation" in docs/json.md.
 
-    Raises RequestError if it does not exist or has not made a step yet.
+    Raises NotFound if it does not exist or has not made a step yet, RequestError if its journal
+    is unreadable.
     """
     it = explain_bisection(transaction, number)
     if isinstance(it, journal.JournalStep):
@@ -44,15 +45,15 @@ def explain_bisection(transaction: OpenTransaction, number: int) -> Explained | 
     """Explain bisection `number`; if another engine decided its last step, return that step as it
     was recorded.
 
-    Raises RequestError if the bisection does not exist or has not made a step yet.
+    Raises NotFound, RequestError as `explanation` does.
     """
     with transaction("explain bisection") as tx:
         bisection = tx.bisections.get(number)
         if bisection is None:
-            raise RequestError(missing("bisection", number))
+            raise NotFound(missing("bisection", number))
         steps, points = tx.steering.steps(number), tx.bisections.points(number)
     if not steps:
-        raise RequestError(f"b{number} has no journal: it has not made a step yet")
+        raise NotFound(f"b{number} has no journal: it has not made a step yet")
     if steps[-1].engine != journal.ENGINE:
         return steps[-1]
     state, policy, order = shown(steps)

@@ -15,7 +15,7 @@ from swingbot.core.bisect.tell.logbook import Logbook
 from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.records import Bisection
 from swingbot.core.model.statuses import SteerAct
 from swingbot.core.patchset.bundle import SentCommits
@@ -48,7 +48,7 @@ def skip(
 ) -> list[str]:
     """Never measure these commits, or allow it again with `undo`; return their full names.
 
-    Raises RequestError, NotYours.
+    Raises NotFound, RequestError, NotYours.
     """
     points = _named(transaction, git, number, commits, who)
     with transaction("steer bisection") as tx:
@@ -86,7 +86,7 @@ def hint(
 ) -> list[str]:
     """Multiply the prior weight of these commits by `factor`; return their full names.
 
-    The last hint for a commit counts. Raises RequestError, NotYours.
+    The last hint for a commit counts. Raises NotFound, RequestError, NotYours.
     """
     if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
         raise RequestError(
@@ -118,7 +118,7 @@ def resume(
     why: str | None,
 ) -> int:
     """Resume a bisection that ended without an answer, with up to `boots` more boots; return the
-    new total budget in boots. Raises RequestError."""
+    new total budget in boots. Raises NotFound, RequestError."""
     if not 1 <= boots <= limits.RESUMED_BOOTS:
         raise RequestError(f"--boots must be between 1 and {limits.RESUMED_BOOTS}, got {boots}")
     with transaction("resume bisection") as tx:
@@ -163,7 +163,7 @@ def _ask_again(kconfigs: Kconfigs, tx: Transaction, bisection: Bisection) -> Non
 
 
 def logbook(transaction: OpenTransaction, number: int) -> Logbook:
-    """Return everything that happened in a bisection. Raises RequestError if it does not exist."""
+    """Return everything that happened in a bisection. Raises NotFound."""
     with transaction("read journal") as tx:
         bisection = _known(tx.bisections, number)
         points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
@@ -280,7 +280,7 @@ def _named(
 def _known(bisections: Bisections, number: int) -> Bisection:
     bisection = bisections.get(number)
     if bisection is None:
-        raise RequestError(missing("bisection", number))
+        raise NotFound(missing("bisection", number))
     return bisection
 
 

@@ -23,7 +23,7 @@ from swingbot.core.incident.decide import (
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.model.statuses import ReportKind
 from swingbot.service.ports import Git, GitError, RequestError, Transaction
@@ -99,7 +99,10 @@ def _patch_id(git: Git, commit: str) -> str | None:
 def carry_out(
     transaction: OpenTransaction, git: Git, number: int, decision: IncidentDecision, who: str
 ) -> Incident:
-    """Apply a person's decision; return the incident to look at. Raises RequestError, BadId."""
+    """Apply a person's decision; return the incident to look at.
+
+    Raises NotFound, RequestError, BadId.
+    """
     reason = decision.reason
     if decision.act == "merge":
         others = [ids.read(one, "incident")[1] for one in decision.others]
@@ -394,10 +397,10 @@ def fold_sightings(tx: Transaction) -> None:
 
 
 def known_incident(incidents: Incidents, number: int) -> Incident:
-    """Return the incident. Raises RequestError if it does not exist."""
+    """Return the incident. Raises NotFound."""
     incident = incidents.get(number)
     if incident is None:
-        raise RequestError(missing("incident", number))
+        raise NotFound(missing("incident", number))
     return incident
 
 

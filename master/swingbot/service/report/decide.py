@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.statuses import ReportAct, ReportState
 from swingbot.core.moderation.moves import MOVES
 from swingbot.service.ports import RequestError
@@ -16,10 +16,10 @@ from swingbot.service.ports.outbox import Outbox
 def decide(
     outbox: Outbox, report: int, act: ReportAct, now: datetime, *, who: str, why: str = ""
 ) -> ReportState:
-    """Apply and record a decision, and return the state of the report. Raises RequestError."""
+    """Apply and record a decision; return the report's state. Raises NotFound, RequestError."""
     mail, move = outbox.lock(report), MOVES[act]
     if mail is None:
-        raise RequestError(missing("report", report))
+        raise NotFound(missing("report", report))
     was = mail.state
     if was in move.done:
         return was

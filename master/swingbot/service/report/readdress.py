@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import missing
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
 from swingbot.service.ports.outbox import AddressedMail
@@ -27,12 +27,12 @@ from swingbot.service.report.address import (
 
 def readdress(lab: Lab, report: int, who: str) -> None:
     """Address a held or drafted mail according to the current settings; Message-ID, thread and date
-    stay. Raises RequestError.
+    stay. Raises NotFound, RequestError.
     """
     name = ids.show("report", report)
     with lab.transaction("readdress") as tx:
         if tx.outbox.lock(report) is None:
-            raise RequestError(missing("report", report))
+            raise NotFound(missing("report", report))
         mail = tx.outbox.written(report)
         if mail is None:
             raise RequestError(

@@ -17,8 +17,7 @@ def cancel_table(
     Over the web, a moderator may cancel any table, and a `person` one that they queued, unless
     others asked for it too. None: an operator.
 
-    Returns its status before; one that had ended keeps it. Raises RequestError if there is none,
-    NotYours.
+    Returns its status before; one that had ended keeps it. Raises NotFound, NotYours.
     """
     with transaction("cancel table") as tx:
         table = table_with(tx.comparisons, id)

@@ -13,10 +13,7 @@ from swingbot.service.table.find_existing import table_with
 def check_extender(
     access: Access, comparisons: Comparisons, trees: Trees, id: str, person: Person
 ) -> None:
-    """Raise NotYours unless the person asked for table `id`, or is a moderator.
-
-    Raises RequestError if there is no such table.
-    """
+    """Raise NotYours unless the person asked for table `id`, or is a moderator; NotFound."""
     table = table_with(comparisons, id)
     asker.check_tree(person, trees.get(table.tree).name)
     asker.check_asker(access, id, person, "extend")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 from starlette.requests import Request
@@ -12,10 +11,9 @@ from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
-from swingbot.service.asked.asker import NotYours
-from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
+from swingbot.web.pages.refused import REFUSALS, refused
 
 Cancel = Callable[[str, Person], str]
 
@@ -23,7 +21,7 @@ Cancel = Callable[[str, Person], str]
 def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
     """`cancel` cancels what has this id, and returns its status before.
 
-    Raises RequestError, NotYours.
+    Raises NotFound, NotYours.
     """
 
     async def answer(request: Request) -> Response:
@@ -33,10 +31,8 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
         document: dict[str, Any] = {"id": id}
         try:
             document["was"] = await threads.run(client_of(request), cancel, id, person)
-        except RequestError as error:
-            return JSONResponse({"error": str(error)}, HTTPStatus.NOT_FOUND)
-        except NotYours as error:
-            return JSONResponse({"error": str(error)}, HTTPStatus.FORBIDDEN)
+        except REFUSALS as error:
+            return refused(error)
         return JSONResponse(document)
 
     kinds = (*ids.TABLES, "bisection")

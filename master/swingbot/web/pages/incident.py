@@ -18,6 +18,7 @@ from swingbot.core.limits import COMMIT_NAME_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Incident
+from swingbot.core.model.lookup import NotFound
 from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
@@ -65,8 +66,10 @@ class IncidentPages:
         try:
             number, decision = _decision(number, form)
             goal = await in_turn(request, self._carry_out, number, decision, form.who)
-        except (RequestError, ids.BadId) as error:
-            raise HTTPException(400, f"{error}. Nothing was changed.") from None
+        except (NotFound, RequestError, ids.BadId) as error:
+            # an incident that the form alone names makes a bad form
+            gone = isinstance(error, NotFound) and not form.text("into", 40)
+            raise HTTPException(404 if gone else 400, f"{error}. Nothing was changed.") from None
         except GitError as error:
             raise HTTPException(503, f"{error}. Nothing was changed.") from None
         return RedirectResponse(

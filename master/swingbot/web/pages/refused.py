@@ -7,6 +7,7 @@ from typing import Final
 
 from starlette.responses import JSONResponse
 
+from swingbot.core.model.lookup import NotFound
 from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import GitError, RequestError
 
@@ -15,13 +16,15 @@ class OverQuota(Exception):
     """The person's quota is used up; the message says how and until when."""
 
 
-REFUSALS: Final = (RequestError, GitError, NotYours, OverQuota)
+REFUSALS: Final = (NotFound, RequestError, GitError, NotYours, OverQuota)
 
 
 def refused(error: Exception) -> JSONResponse:
     """Return the answer to a request that raised one of REFUSALS."""
     status = HTTPStatus.BAD_REQUEST
-    if isinstance(error, NotYours):
+    if isinstance(error, NotFound):
+        status = HTTPStatus.NOT_FOUND
+    elif isinstance(error, NotYours):
         status = HTTPStatus.FORBIDDEN
     elif isinstance(error, OverQuota):
         status = HTTPStatus.TOO_MANY_REQUESTS

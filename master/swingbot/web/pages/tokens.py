@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role, may
+from swingbot.core.model.lookup import NotFound
 from swingbot.service.access import NotYourToken, revoke_over_the_web
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
@@ -69,7 +70,7 @@ class TokenPages:
             await in_turn(request, self._revoke, int(id), form.person)
         except NotYourToken as error:
             raise HTTPException(403, f"{error}; nothing was changed.") from None
-        except RequestError as error:
+        except (NotFound, RequestError) as error:
             raise HTTPException(404, f"{error}; nothing was changed.") from None
         return RedirectResponse("/tokens", status_code=HTTPStatus.SEE_OTHER)
 
