@@ -226,6 +226,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
         id = post("answer to a request", f"/{door}", status=201, **kernels)["id"]
         table = f"/{'comparison' if door == 'compare' else door}/{id}"
         post("answer to an extension", f"{table}/extend", boots=2, dry_run=True)
+        lab.get("progress of a request", f"{table}/progress.json")
         post("cancelled", f"{table}/cancel")
     search: dict[str, Any] = {"tree": "fake", "range": "base..tip", "metric": METRIC}
     search |= {"job": ["vm-page-fault.yaml"], "set": {"runs": "3"}}
@@ -234,6 +235,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     post("steered bisection", f"/bisection/{id}/skip", commits=[commits[2][:12]], why="hangs")
     post("steered bisection", f"/bisection/{id}/hint", commits=["tip"], factor=2)
     lab.get("explanation", "/bisection/b1/explanation.json")
+    lab.get("progress of a request", "/bisection/b1/progress.json")
     post("cancelled", f"/bisection/{id}/cancel")
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]

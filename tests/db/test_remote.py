@@ -382,9 +382,10 @@ def test_who_waits_outlives_a_restart_of_the_service(
         if (answer := next(answers)) == "away":
             raise ServiceAway("http://lab cannot be reached: Connection refused")
         facts = load(documents, id_)
-        return facts | {"status": "done"} if answer == "over" else facts
+        return facts | {"status": "done", "over": True} if answer == "over" else facts
 
     monkeypatch.setattr(HttpDocuments, "progress", progress)
+    monkeypatch.setattr(HttpDocuments, "news", lambda own, id_, seconds: progress(own, id_))
     monkeypatch.setattr(requests, "_AWAY_PAUSE_SECONDS", 0.0)
     said = run(f"wait c{running}", elsewhere(web, tmp_path))
     assert said.exit_code == 0

@@ -38,6 +38,7 @@ OTHERS: Final = {
     *("GET /mailbox", "GET /mailbox/{key}", "GET /feed/{kind}/{file}"),
     *("GET /plot/{id}/values.svg", "GET /plot/{id}/history.svg", "GET /plot/{id}.svg"),
     *("GET /{kind}/{id}/show.txt", "GET /{kind}/{id}/{form}.txt", "GET /{kind}/{id}/table.csv"),
+    *(f"GET /{kind}/{{id}}/progress" for kind in (*ids.TABLES, "bisection")),
     *("GET /bisection/{id}/log.txt", "GET /bisection/{id}/log.jsonl"),
     *(f"GET /{kind}/{{id}}/reproduce.tar.gz" for kind in ("report", *ids.TABLES)),
     "GET /raw/{id}",

@@ -48,7 +48,11 @@ class Documents(Protocol):
         ...
 
     def progress(self, id_: str) -> Facts:
-        """The document of a table or bisection; of a table it may lack rows."""
+        """How far a table or bisection is: a `ProgressOfARequest`."""
+        ...
+
+    def news(self, id_: str, seconds: float) -> Facts | None:
+        """Its progress after `seconds`, or as soon as it changed; None: it has not changed."""
         ...
 
     def shown(self, id_: str, *, counters: bool) -> str:

@@ -69,6 +69,7 @@ from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
+from swingbot.web.pages.progress import ProgressPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.pages.tokens import TokenPages
@@ -88,6 +89,7 @@ PLANNING_THREADS: Final = 4
 KIT_THREADS: Final = 2
 CANCEL_THREADS: Final = 1
 KNOWN_THREADS: Final = 2
+PROGRESS_THREADS: Final = 1
 SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
@@ -175,6 +177,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
+        *ProgressPages(source, sessions, fair(PROGRESS_THREADS)).routes(),
         *steer.routes(forms, lab),
         *bisect.routes(forms, submitter, patch_bytes, planning),
         *cancel.routes(

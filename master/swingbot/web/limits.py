@@ -9,16 +9,18 @@ from typing import Final
 
 # --- Connections and requests: refused with the limit, or closed ---
 
-# Bytes of the head of a request.
+# Bytes of the head of a request, its seconds.
 HEAD_BYTES: Final = 32 << 10
-# Seconds of the head of a request.
 HEAD_SECONDS: Final = 20.0
 # Seconds for which a connection may be idle.
 IDLE_SECONDS: Final = 15
 # Seconds for which a client may read none of the response.
 STALL_SECONDS: Final = 60.0
-# Free places for each request of a client.
+# Free places for each request; of its client.
 PLACES_SHARE: Final = 4
+# Streams at once, and a person's.
+STREAMS: Final = 40
+PERSON_STREAMS: Final = 6
 # Processor seconds of the head of a request; the rest is measured.
 REQUEST_SECONDS: Final = 0.002
 # Bytes of the body of a request that sends no files.

@@ -30,7 +30,6 @@ from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
 
 F = TypeVar("F", bound=Callable[..., Any])
-_OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
 _AWAY_SECONDS: Final = 600.0  # for which a service may not answer while one waits
 _AWAY_PAUSE_SECONDS: Final = 10.0
@@ -279,7 +278,7 @@ def answer(
         )
     documents = session.documents
     facts = _wait(documents, id_, timeout) if wait_ else documents.progress(id_)
-    if json_ or exit_code:
+    if json_ or exit_code or (wait_ and kind == "bisection"):
         facts = documents.document(id_)
     if json_:
         say_json(facts | (more or {}))
@@ -297,16 +296,11 @@ def answer(
         sys.exit(1)
 
 
-def _is_over(facts: Facts) -> bool:
-    if facts["id"].startswith("b"):
-        return facts["status"] != "running" and all(branch["over"] for branch in facts["branches"])
-    return facts["status"] in _OVER
-
-
 def _wait(documents: Documents, id_: str, timeout: float | None) -> Facts:
     return _poll(
         lambda: documents.progress(id_),
-        _is_over,
+        lambda: documents.news(id_, _POLL_SECONDS),
+        lambda facts: bool(facts["over"]),
         _progress,
         timeout,
         lambda facts, waited: (
@@ -316,8 +310,13 @@ def _wait(documents: Documents, id_: str, timeout: float | None) -> Facts:
 
 
 def _wait_idle(documents: Documents, timeout: float | None, json_: bool) -> None:
+    def later() -> Facts:
+        time.sleep(_POLL_SECONDS)
+        return documents.open_work()
+
     facts = _poll(
         documents.open_work,
+        later,
         lambda facts: bool(facts["idle"]),
         lambda facts: text.open_work(facts["open"]),
         timeout,
@@ -333,13 +332,14 @@ def _wait_idle(documents: Documents, timeout: float | None, json_: bool) -> None
 
 def _poll(
     load: Callable[[], Facts],
+    news: Callable[[], Facts | None],
     over: Callable[[Facts], bool],
     progress: Callable[[Facts], str],
     timeout: float | None,
     late: Callable[[Facts, str], str],
 ) -> Facts:
-    """Poll once per second until finished, showing progress; for a while also where the service
-    does not answer.
+    """Load, and look for news until finished, showing progress; for a while also where the service
+    does not answer. `news` waits for some, or returns None.
 
     Raises TimeoutError with the text that `late` gives for the last state, ServiceAway.
     """
@@ -353,11 +353,10 @@ def _poll(
             printed = line
         if timeout is not None and time.monotonic() - began > timeout:
             raise TimeoutError(late(facts, duration(timeout)))
-        time.sleep(_POLL_SECONDS)
-        facts = _again(load)
+        facts = _again(news) or facts
 
 
-def _again(load: Callable[[], Facts]) -> Facts:
+def _again(load: Callable[[], Facts | None]) -> Facts | None:
     """Load; a service that is away may be started again meanwhile. Raises ServiceAway."""
     began = time.monotonic()
     while True:
@@ -372,31 +371,7 @@ def _again(load: Callable[[], Facts]) -> Facts:
 
 def _progress(facts: Facts) -> str:
     remaining = "; ".join(facts["waits"]) or text.left(facts)
-    if facts["id"].startswith("b"):
-        phase = facts.get("phase") or "start"
-        return f"{facts['id']} {phase}: {facts['boots']} boots, {_belief(facts)}; {remaining}"
-    done = facts["progress"]
-    return (
-        f"{facts['id']} {done['builds']}/{done['builds_total']} kernels,"
-        f" {done['boots']}/{done['boots_total']} boots; {remaining}"
-    )
-
-
-def _belief(facts: Facts) -> str:
-    """Most likely culprit, and the remaining uncertainty in bits."""
-    searched = [branch["words"] for branch in facts["branches"] if not branch["over"]]
-    if searched:
-        return str(searched[0])
-    best = max(facts["candidates"], key=lambda c: c["probability"] or 0.0, default=None)
-    if best is None or not best["probability"]:
-        return "no suspect yet"
-    bits = (
-        f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits"
-        " of uncertainty left"
-        if facts.get("progress")
-        else ""
-    )
-    return f"first suspect {best['commit'][:12]} with {100 * best['probability']:.0f} %{bits}"
+    return f"{facts['id']} {facts['words']}; {remaining}"
 
 
 def verdict_status(facts: Facts) -> int:

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
+from types import MappingProxyType
 from typing import IO, Any, Final, get_origin
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -26,6 +27,8 @@ from swingbot_jobs import codec
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
 _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
 _PIECE_BYTES: Final = 1 << 20
+_EVENTS: Final = "text/event-stream"
+_EVENT_LINE_BYTES: Final = 1 << 16
 _AWAY: Final = (429, 502, 503, 504)
 
 
@@ -117,6 +120,30 @@ class Connection:
                 yield piece
             self._check_end(answer)
 
+    def events(self, kind: Any, path: str, seen: str, seconds: float) -> Iterator[Any]:
+        """Yield the ids and documents, of the type `kind`, of a stream of events; None between
+        them for a sign of life.
+
+        `seen` is the id of the last one that was received, or empty. Raises ServiceAway once
+        nothing came for `seconds`.
+        """
+        headers = {"Accept": _EVENTS} | ({"Last-Event-ID": seen} if seen else {})
+        with self._opened(path, None, headers, seconds) as answer:
+            if answer.status != 200 or answer.headers.get_content_type() != _EVENTS:
+                raise ServiceError(f"{self.url} answers with something else than a stream")
+            fields: dict[str, str] = {}
+            while line := answer.readline(_EVENT_LINE_BYTES):
+                if not line.endswith(b"\n"):
+                    raise ServiceError(f"{self.url} sends an event that is cut off or too long")
+                name, _, value = line.decode("utf-8", "replace").rstrip("\r\n").partition(":")
+                if line.strip() and name:
+                    fields[name] = value.removeprefix(" ")
+                elif not line.strip() and "data" in fields:
+                    document = self._read_as(kind, fields.pop("data").encode())
+                    yield fields.pop("id", ""), document
+                else:
+                    yield None
+
     def post(self, kind: Any, path: str, document: Mapping[str, Any]) -> Any:
         """Send a document; return the answer, which has the type `kind`."""
         return self._read_as(kind, self._sent(path, json.dumps(document).encode()))
@@ -141,15 +168,22 @@ class Connection:
             return self._read(answer), answer.headers
 
     @contextmanager
-    def _opened(self, path: str, body: bytes | None) -> Iterator[http.client.HTTPResponse]:
-        headers = {"Accept": "application/json", HEADER: str(VERSION)}
+    def _opened(
+        self,
+        path: str,
+        body: bytes | None,
+        more: Mapping[str, str] = MappingProxyType({}),
+        seconds: float = _TIMEOUT_SECONDS,
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Open an address; `more` headers, `seconds` without a byte."""
+        headers = {"Accept": "application/json", HEADER: str(VERSION), **more}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(self.url + path, data=body, headers=headers)
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+            with self._opener.open(request, timeout=seconds) as answer:
                 self._check(answer.headers)
                 yield answer
         except urllib.error.HTTPError as error:
@@ -167,7 +201,7 @@ class Connection:
                 raise ServiceError(
                     f"{self.url} closed the connection, perhaps because {_too_large(body)}"
                 ) from None
-            raise _failure(self.url, error) from None
+            raise _failure(self.url, error, seconds) from None
 
     def _read(self, answer: IO[bytes]) -> bytes:
         content = answer.read(limits.ANSWER_BYTES + 1)
@@ -276,7 +310,7 @@ def _was_cut(error: Exception) -> bool:
     return isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError)
 
 
-def _failure(url: str, error: Exception) -> ServiceError | ServiceAway:
+def _failure(url: str, error: Exception, seconds: float) -> ServiceError | ServiceAway:
     """Return the error that a connection without an answer means."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
@@ -285,6 +319,6 @@ def _failure(url: str, error: Exception) -> ServiceError | ServiceAway:
             " this machine; for a certificate of your lab set SSL_CERT_FILE to its authority"
         )
     if isinstance(reason, TimeoutError):
-        return ServiceAway(f"{url} does not answer within {_TIMEOUT_SECONDS:.0f} s")
+        return ServiceAway(f"{url} does not answer within {seconds:.0f} s")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return ServiceAway(f"{url} cannot be reached: {words}")

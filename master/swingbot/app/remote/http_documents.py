@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from swingbot.app.documents import Facts, kind_of, kind_with_numbers
 from swingbot.app.remote.connection import Connection
+from swingbot.app.remote.followed_progress import FollowedProgress
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
 from swingbot.core.model.answer_documents import PostedCommit
@@ -82,8 +84,10 @@ class HttpDocuments:
         return facts
 
     def progress(self, id_: str) -> Facts:
-        kind = kind_of(id_)
-        return cast(Facts, self._service.json(_ONE[kind], f"/{kind}/{id_}.json"))
+        return self._followed(id_).now()
+
+    def news(self, id_: str, seconds: float) -> Facts | None:
+        return self._followed(id_).news(seconds)
 
     def shown(self, id_: str, *, counters: bool) -> str:
         query = {"counters": "1"} if counters else None
@@ -122,3 +126,7 @@ class HttpDocuments:
 
     def history(self, query: HistoryQuery) -> Facts:
         return cast(Facts, self._service.json(MetricOverCommits, "/metric.json", query.given()))
+
+    @functools.cache  # noqa: B019  # a command has one of these objects
+    def _followed(self, id_: str) -> FollowedProgress:
+        return FollowedProgress(self._service, f"/{kind_of(id_)}/{id_}/progress")

@@ -41,6 +41,17 @@ class AnswerToAnExtension(PlannedKeys):
     plan: PlanOfAnExtension  # what it adds, and its cost
 
 
+class ProgressOfARequest(TypedDict):
+    """How far a table or bisection is; also each event of `/KIND/ID/progress`."""
+
+    id: str
+    status: str  # that of its document
+    over: bool  # nothing follows; false while a branch of a bisection is searched
+    words: str  # builds and boots, or what the bisection believes
+    waits: list[str]
+    eta_seconds: float | None
+
+
 class Cancelled(TypedDict):
     id: str
     was: str  # its status before; one that had ended keeps it

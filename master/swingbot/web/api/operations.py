@@ -146,6 +146,14 @@ OPERATIONS: Final[Sequence[Operation]] = (
     _show("comparison", "Table", after=_NEXT),
     _show("experiment", "Table", after=_NEXT),
     _show("bisection", "Bisection"),
+    *(
+        Operation(
+            path=f"/{kind}/{{id}}/progress.json",
+            about=f"How far {_a(kind)} is; /{kind}/{{id}}/progress streams what changes.",
+            answers=["ProgressOfARequest"],
+        )
+        for kind in (*ids.TABLES, "bisection")
+    ),
     Operation(
         path="/bisection/{id}/explanation.json",
         about="What a bisection believes and why; its log is log.txt or log.jsonl.",

@@ -18,7 +18,7 @@ def wants_json(request: HTTPConnection) -> bool:
     if request.url.path.endswith(".json") or request.url.path.startswith(_BY_PROGRAMS):
         return True
     return any(
-        request.headers.get(name, "").startswith("application/json")
+        request.headers.get(name, "").startswith(("application/json", "text/event-stream"))
         for name in ("accept", "content-type")
     )
 

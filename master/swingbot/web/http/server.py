@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from swingbot.core.access.rates import client_key
 
 from .. import limits
+from .event_streams import END
 from .waiting import WaitingConnections
 
 STOP_SECONDS: Final = (
@@ -66,6 +67,13 @@ class ImpatientProtocol(H11Protocol):
     def abort(self) -> None:
         """Close the connection at once, whatever was not sent yet."""
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """End a stream as well, which would go on until its client leaves."""
+        super().shutdown()
+        end: Any = None if self._waits_for_head() else self.scope.get(END)
+        if end is not None:
+            end()
 
     def resume_writing(self) -> None:
         self._stuck = False  # the client read some of the response
