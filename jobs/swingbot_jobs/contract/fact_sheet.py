@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from swingbot_jobs import limits
-from swingbot_jobs.contract import settings
+from swingbot_jobs.contract import memory, settings
 from swingbot_jobs.contract.facts import END, Fact, Value, known, unmet
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
@@ -94,11 +94,17 @@ def not_as_asked(job: UnitJob, boot: Mapping[str, Value], files: Mapping[str, st
     None if every demand was met, and every setting of the job was in force before and after the
     run.
     """
+    counted = {name for name in job.demand if name.startswith(memory.COUNTED)}
+    read = {name: wanted for name, wanted in job.demand.items() if name not in counted}
     return (
-        not_as_demanded(job.demand, boot, files)
+        not_as_demanded(read, boot, files)
         or settings.unlike_cmdline(job.cmdline, boot.get("cmdline"), boot.get(CMDLINE_UNKNOWN))
         or settings.unlike_sysctls(
             job.sysctl, [_sysctls(files.get(name, "")) for name in (RUN_BEFORE, RUN_AFTER)]
+        )
+        or memory.unlike(job.params, files.get(memory.STATE, ""))
+        or memory.too_little(
+            {name: job.demand[name] for name in counted}, files.get(memory.VMSTAT, "")
         )
     )
 

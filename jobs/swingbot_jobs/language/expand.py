@@ -15,7 +15,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language import boot_settings, demands
 from swingbot_jobs.language.job import OURS, Document, JobError, load_job
 from swingbot_jobs.language.program import Program
-from swingbot_jobs.language.values import JobPoint, TestboxTraits, check_needs
+from swingbot_jobs.language.values import JobPoint, TestboxTraits, check_needs, check_working_set
 from swingbot_jobs.language.values import NominalTestbox as NominalTestbox
 from swingbot_jobs.yaml_lines import LocatedValue, suggest
 
@@ -162,6 +162,7 @@ def _unit_jobs(
         point = JobPoint(document, program, testbox, dict(zip(axes, values, strict=True)))
         params, demand = point.params(), point.demand()
         boot_settings.refuse_demanded(sysctl, demand, document.where)
+        check_working_set(document, program, params, testbox)
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
             yield UnitJob(

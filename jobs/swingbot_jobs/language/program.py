@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
 from swingbot_jobs.contract.kconfig import OPTION, bare
+from swingbot_jobs.contract.memory import MEMORY_MAX, SWAP, SWAPS
 from swingbot_jobs.language.meta_table import (
     PARAMETER_NAME,
     Conditions,
@@ -147,6 +148,7 @@ class Program:
     in_lkp: bool = False  # lkp-tests has it under the same name, with the same parameters
     lkp_needs: str = ""  # why LKP cannot run it on a virtual testbox
     kconfig_needed: tuple[str, ...] = ()  # options that must be =y in the kernel under test
+    working_set: tuple[str, ...] = ()  # parameters whose product is the bytes that a run touches
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -169,6 +171,27 @@ class Program:
             ),
             None,
         )
+
+
+# Parameters of every benchmark; the runner applies them before the program starts.
+MEMORY_PARAMETERS: Final[Mapping[str, Parameter]] = {
+    parameter.name: parameter
+    for parameter in (
+        Parameter(
+            name=MEMORY_MAX,
+            kind="size",
+            describe="limit of the run's memory, memory.max of its cgroup (version 2);"
+            " a percentage is of the testbox's memory",
+        ),
+        Parameter(
+            name=SWAP,
+            kind="text",
+            choices=tuple(SWAPS),
+            describe="the only swap area during the run: none, zram as large as the testbox's"
+            " memory, or the disk of the testbox",
+        ),
+    )
+}
 
 
 def find_metric(programs: Mapping[str, Program], full_name: str) -> Metric | None:
@@ -198,12 +221,14 @@ def load_program(path: Path) -> Program:
         raise ProgramError(f"{where}:1: must hold one document")
     table = MetaTable(where, "the file", documents[0])
     metrics = {metric.name: metric for metric in _metrics(table, name)}
+    kind = cast(Kind, table.choice("kind", get_args(Kind)))
+    parameters = {parameter.name: parameter for parameter in _parameters(table)}
     program = Program(
         name=name,
-        kind=cast(Kind, table.choice("kind", get_args(Kind))),
+        kind=kind,
         describe=table.text("describe"),
         scope=cast(Scope, table.choice("scope", get_args(Scope))),
-        parameters={parameter.name: parameter for parameter in _parameters(table)},
+        parameters={**parameters, **(MEMORY_PARAMETERS if kind == "benchmark" else {})},
         metrics=metrics,
         wanted_files=table.texts("wanted_files"),
         directory=path.parent,
@@ -219,6 +244,7 @@ def load_program(path: Path) -> Program:
         in_lkp=table.truth("in_lkp"),
         lkp_needs=table.text("lkp_needs", ""),
         kconfig_needed=_options(table),
+        working_set=table.texts("working_set"),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
@@ -238,6 +264,8 @@ def _parameters(meta: MetaTable) -> Iterator[Parameter]:
     for name, table in meta.tables("parameters"):
         if not PARAMETER_NAME.fullmatch(name):
             table.refuse(f"parameter {name!r} must be a valid name of a shell variable")
+        if name in MEMORY_PARAMETERS:
+            table.refuse(f"parameter {name!r} is one of every benchmark and has another meaning")
         parameter = Parameter(
             name=name,
             kind=cast(ParameterKind, table.choice("kind", get_args(ParameterKind))),

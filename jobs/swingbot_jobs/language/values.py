@@ -4,13 +4,16 @@ environment of a program's `run`.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, Protocol
 
 from swingbot_jobs import limits
+from swingbot_jobs.contract.memory import MEMORY_MAX, PAGE, SWAP
 from swingbot_jobs.language import demands
 from swingbot_jobs.language.arithmetic import calculate
 from swingbot_jobs.language.job import Document, JobError
@@ -197,12 +200,13 @@ class JobPoint:
 
     def _number(self, parameter: Parameter, value: LocatedValue, text: str) -> int:
         kind, name = parameter.kind, parameter.name
-        number = {
+        read: Mapping[str, Callable[[str], Fraction | None]] = {
             "count": self._count,
             "duration": _duration,
-            "size": self._size,
+            "size": partial(self._size, name),
             "iterations": _iterations,
-        }[kind](text)
+        }
+        number = read[kind](text)
         examples = {
             "count": "4 or 50%",
             "duration": "300s, 5m or 1h",
@@ -241,12 +245,22 @@ class JobPoint:
             else Fraction(match[1])
         )
 
-    def _size(self, text: str) -> Fraction | None:
-        """Return the bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
+    def _size(self, name: str, text: str) -> Fraction | None:
+        """Return the bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024.
+
+        The memory is the job's memory_max, or all of the testbox's; a share is of whole pages.
+        """
         match = _SHARE.fullmatch(text)
-        return (
-            Fraction(match[1]) * self._testbox.memory_mb * BYTES["M"] / 100 if match else size(text)
+        if match is None:
+            return size(text)
+        limited = name != MEMORY_MAX and MEMORY_MAX in self._chosen
+        memory = (
+            int(self._resolve(self._program.parameters[MEMORY_MAX]))
+            if limited
+            else self._testbox.memory_mb * BYTES["M"]
         )
+        share = Fraction(match[1]) * memory / 100
+        return Fraction(share // PAGE * PAGE) or share
 
     def _name(self, name: str) -> int:
         facts = {"nr_cpu": self._testbox.nr_cpu, "memory_mb": self._testbox.memory_mb}
@@ -258,6 +272,35 @@ class JobPoint:
                 f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets"
             )
         return int(self._resolve(parameter))
+
+
+def check_working_set(
+    document: Document, program: Program, params: Mapping[str, str], testbox: TestboxTraits
+) -> None:
+    """Refuse a run that touches more than its memory and its swap area hold, with the arithmetic.
+
+    How much a disk holds is not known here, and zram holds as much as the testbox has memory.
+    """
+    swap = params.get(SWAP, "")
+    if not program.working_set or swap == "disk":
+        return
+    memory = testbox.memory_mb * BYTES["M"]
+    most = min(int(params.get(MEMORY_MAX, memory)), memory)
+    area = memory if swap == "zram" else 0
+    factors = [(name, int(params[name])) for name in program.working_set]
+    touched = math.prod(number for _, number in factors)
+    if touched > most + area:
+        product = " x ".join(f"{name} {_mebibytes(number)}" for name, number in factors)
+        has = f"{_mebibytes(most)} of memory" + (f" and {_mebibytes(area)} of zram" if area else "")
+        raise JobError(
+            f"{document.where}: the working set, {product} = {_mebibytes(touched)}, is larger than"
+            f" {has} on testbox {testbox.name}: choose a smaller one"
+            + ("" if area else ", or give the job an area with swap: zram or swap: disk")
+        )
+
+
+def _mebibytes(number: int) -> str:
+    return f"{number / BYTES['M']:g} MiB" if number >= BYTES["M"] else str(number)
 
 
 def check_needs(document: Document, testbox: TestboxTraits) -> None:

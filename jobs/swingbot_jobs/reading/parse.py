@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
 from swingbot_jobs import limits
+from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.deadline import run_seconds
 from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
 from swingbot_jobs.contract.facts import Value
@@ -305,6 +306,8 @@ def _parsed(
             {},
             None,
         )
+    if killed := memory.killed(files.get(memory.VMSTAT, ""), _oom_line(files)):
+        return _run(job, number, "failed", killed, {}, seconds)
     try:
         remark, samples = _result(job, files, _known(job.program, programs))
         if (monitor := job.monitor_of(number)) is not None:
@@ -407,6 +410,12 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
     if status in _TIMED_OUT and program.result_before_timeout:
         return f"{program.name} printed its result and was then stopped by its time limit", samples
     raise ParseError(f"{how}{_last_words(files)}")
+
+
+def _oom_line(files: Mapping[str, str]) -> str:
+    """Return the kernel's line about the process that its OOM killer ended; "" if there is none."""
+    lines = files.get(memory.OOM, "").splitlines()
+    return _printable(lines[-1].strip()) if lines else ""
 
 
 def _last_words(files: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from swingbot_jobs import limits
 from swingbot_jobs.codec import Count, at_least, at_most, matches, one_of
-from swingbot_jobs.contract import settings
+from swingbot_jobs.contract import memory, settings
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
@@ -266,6 +266,7 @@ class Testbox:
 
         `trust` is that of the kernel to boot. Raises ValueError with advice.
         """
+        self._check_memory(unit_jobs)
         cmdline = cmdline_of(unit_jobs)
         for what, sets in (
             (CMDLINE, "kernel_cmdline" if cmdline else ""),
@@ -283,6 +284,23 @@ class Testbox:
         if cmdline:
             usual = " " * limits.DRIVER_CHARACTERS
             settings.check_length(settings.joined(usual, self.longest_cmdline, cmdline))
+
+    def _check_memory(self, unit_jobs: Sequence[UnitJob]) -> None:
+        """Refuse a limit or a swap area that this testbox cannot give. Raises ValueError."""
+        asked = {
+            name: value for job in unit_jobs for name, value in memory.asked(job.params).items()
+        }
+        if asked and self.engine != "swingbot":
+            raise ValueError(
+                f"testbox {self.name} runs jobs by {self.engine}, which knows no"
+                f" {' and no '.join(sorted(asked))}; use another testbox, or remove it"
+            )
+        disk = self.driver.disk if isinstance(self.driver, QemuDriver) else "none"
+        if any(job.params.get(memory.SWAP) == "disk" for job in unit_jobs) and disk != "virtio":
+            raise ValueError(
+                f"testbox {self.name} has no disk to swap to; use swap: zram, or a virtual testbox"
+                " with disk: virtio in its file"
+            )
 
     @property
     def longest_cmdline(self) -> str:

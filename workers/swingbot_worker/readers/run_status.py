@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.fact_sheet import (
     not_as_asked,
     sysctls_read,
@@ -41,6 +42,9 @@ def _status(
     job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Value]
 ) -> tuple[str, str | None]:
     rc = files.get("rc", "").strip()
+    oom = printable(files.get(memory.OOM, "").strip()[:FACT_CHARACTERS])
+    if killed := memory.killed(files.get(memory.VMSTAT, ""), oom):
+        return "failed", killed
     if rc != "0":
         last = next(
             (line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), ""
@@ -57,15 +61,19 @@ def _status(
 
 
 def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, Value]:
-    """Return the values of the unit jobs' sysctls in their runs, as facts `set.<name>`.
+    """Return the values of the unit jobs' sysctls, and the memory that they asked for, in their
+    runs, as facts `set.<name>`.
 
     Different values, of several unit jobs or after a change by the kernel, are joined by commas.
     """
     found: dict[str, dict[str, None]] = {}
     for job in unit_jobs:
-        for number in job.numbers if job.sysctl else ():
+        for number in job.numbers if job.sysctl or memory.asked(job.params) else ():
             files = results.runs.get((job.name, number), {})
-            for name, read in sysctls_read(job.sysctl, files).items():
+            read_back = sysctls_read(job.sysctl, files) | memory.in_force(
+                files.get(memory.STATE, "")
+            )
+            for name, read in read_back.items():
                 found.setdefault(name, {})[" ".join(read.split())] = None
     return {f"{SET}{name}": value(", ".join(values)) for name, values in found.items()}
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from swingbot_jobs.contract.deadline import run_limit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.runner.fact_script import demanded, functions, held
+from swingbot_worker.runner.memory_script import confined
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"
@@ -52,6 +53,9 @@ def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:
     """
     setting = [*held(job)]
     put_back = ["put_back"] if setting else []
+    if confining := confined(job):
+        setting += confining
+        put_back.insert(0, "set_free")
     if job.events:
         setting.append(f"count_events {shlex.join(job.events)}")
         put_back.append("count_usual")

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from swingbot_jobs.contract import facts
+from swingbot_jobs.contract import facts, memory
 from swingbot_jobs.contract.fact_sheet import (
     AFTER,
     BEFORE,
@@ -25,6 +25,7 @@ from swingbot_jobs.contract.fact_sheet import (
 )
 from swingbot_jobs.contract.settings import handed_on, sysctl_path
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
+from swingbot_worker.runner import memory_script
 
 # Lines per file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
 LINES: Final = 80
@@ -140,8 +141,14 @@ def functions(unit_jobs: Sequence[UnitJob]) -> str:
     text = _FUNCTIONS
     for name, value in filled.items():
         text = text.replace(name, value)
-    held = any(job.demand or job.sysctl for job in unit_jobs)
-    return text + (_HOLD if held else "") + _check_cmdline(unit_jobs)
+    asked = any(memory.asked(job.params) for job in unit_jobs)
+    held = asked or any(job.demand or job.sysctl for job in unit_jobs)
+    return (
+        text
+        + (_HOLD if held else "")
+        + (memory_script.FUNCTIONS if asked else "")
+        + _check_cmdline(unit_jobs)
+    )
 
 
 def _check_cmdline(unit_jobs: Sequence[UnitJob]) -> str:
@@ -157,14 +164,18 @@ def _words(files: Sequence[str] | dict[str, None]) -> str:
 
 
 def demanded(job: UnitJob, number: int, run: str) -> list[str]:
-    """Return the lines of one run: `run` between two readings of the demanded and set files."""
+    """Return the lines of one run: `run` between two readings of the demanded and set files, and
+    before one of the memory that it had.
+    """
     files = [*facts.files_of(job.demand), *map(_file_of, job.sysctl)]
     files = list(dict.fromkeys(files))
-    if not files:
-        return [run]
     place = f"{shlex.quote(job.name)} {number}"
-    looks = [f"look {name} {place} {' '.join(files)}" for name in (RUN_BEFORE, RUN_AFTER)]
-    return [looks[0], run, looks[1], f"seen {place}"]
+    before, after = (
+        [f"look {name} {place} {' '.join(files)}"] if files else []
+        for name in (RUN_BEFORE, RUN_AFTER)
+    )
+    after = [*after, *memory_script.state(job, number)]
+    return [*before, run, *after, f"seen {place}"] if after else [run]
 
 
 def held(job: UnitJob) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.trust import accepted
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.language.program import load_program
@@ -129,11 +130,16 @@ def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
 
 
 def _check_programs(kernel: Kernel, unit_jobs: Sequence[UnitJob], site: Site) -> None:
-    """Raise OrderError if a program of the job needs options that the kernel lacks."""
+    """Raise OrderError if a program of the job, or the memory that it asks for, needs options that
+    the kernel lacks.
+    """
     for name in dict.fromkeys(name for job in unit_jobs for name in (job.program, *job.monitors)):
         meta = site.jobs / "programs" / name / "meta.yaml"
         if meta.is_file():  # else its files are missed where they are packed
             kernel.refuse_lacking(load_program(meta).kconfig_needed, f"program {name}")
+    for job in unit_jobs:
+        for name, value in memory.asked(job.params).items():
+            kernel.refuse_lacking(memory.kconfig_needed({name: value}), f"{name}: {value}")
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:

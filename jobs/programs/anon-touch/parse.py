@@ -1,0 +1,55 @@
+"""Output of swingbot's own anon-touch: one line of `key=value` words.
+
+Rates are of the bytes that one pass goes over. Percentiles are those that the program computed from
+all accesses of a run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from swingbot_jobs.reading.result import ParseError
+
+_TIME = r"\d{1,9}\.\d{1,9}"
+_NS = r"\d{1,10}"
+LINE = re.compile(
+    r"anon-touch: bytes=(?P<bytes>\d{1,15}) passes=(?P<passes>\d{1,9})"
+    r" access=(?:seq|random) content=(?:same|mixed)"
+    rf" touch_seconds=(?P<touch>{_TIME}) retouch_seconds=(?P<retouch>{_TIME})"
+    rf" free_seconds=(?P<free>{_TIME})"
+    rf" touch_p50_ns=(?P<touch_p50>{_NS}) touch_p99_ns=(?P<touch_p99>{_NS})"
+    rf" retouch_p50_ns=(?P<retouch_p50>{_NS}) retouch_p99_ns=(?P<retouch_p99>{_NS})"
+    rf" system_seconds=(?P<system>{_TIME}) major_faults=\d{{1,15}}"
+)
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """Return rates in KB/s, percentiles in us and system time in s.
+
+    Raises ParseError without a complete result.
+    """
+    lines = [
+        match
+        for line in files.get("stdout", "").splitlines()
+        if (match := LINE.fullmatch(line.strip()[:1000]))
+    ]
+    if len(lines) != 1:
+        raise ParseError(f"anon-touch printed {len(lines)} result lines, expected one")
+    kilobytes, passes = int(lines[0]["bytes"]) / 1024, int(lines[0]["passes"])
+    if (wanted := params.get("size", "")).isdecimal() and int(wanted) != int(lines[0]["bytes"]):
+        raise ParseError(f"anon-touch went over {lines[0]['bytes']} bytes, not {wanted}")
+    touch, retouch, free = (float(lines[0][name]) for name in ("touch", "retouch", "free"))
+    if kilobytes < 1 or passes < 1 or min(touch, retouch, free) <= 0:
+        raise ParseError("anon-touch went over no memory, or no time passed")
+    return {
+        "throughput": kilobytes * (1 + passes) / (touch + retouch),
+        "touch_throughput": kilobytes / touch,
+        "retouch_throughput": kilobytes * passes / retouch,
+        "free_throughput": kilobytes / free,
+        "system_time": float(lines[0]["system"]),
+        **{
+            name: int(lines[0][name]) / 1000
+            for name in ("touch_p50", "touch_p99", "retouch_p50", "retouch_p99")
+        },
+    }

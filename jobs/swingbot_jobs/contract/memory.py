@@ -1,0 +1,124 @@
+"""What a unit job may ask of the memory it runs in: a limit, and a swap area.
+
+They are parameters of every benchmark (`memory_max`, `swap`), so they are axes of a job, a part of
+its name and in the environment of its program. The runner applies them around the runs of the unit
+job, and reads back what the kernel made of them: facts `set.memory_max` and `set.swap`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from swingbot_jobs.contract.facts import meets
+
+MEMORY_MAX: Final = "memory_max"  # bytes
+SWAP: Final = "swap"
+# Swap areas, and what each needs to be built into the kernel.
+SWAPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "none": (),
+    "zram": ("SWAP", "ZRAM"),
+    "disk": ("SWAP", "VIRTIO_BLK"),
+}
+STATE: Final = "memory-state"  # file of a run: what was in force during it
+OOM: Final = "oom"  # file of a run that failed: the kernel's line about the process it ended
+PAGE: Final = 4096
+# Demands on what a run did: `vmstat.pgscan_anon: ">=1000"` is how much that counter of
+# /proc/vmstat has to grow, by the snapshots in the run's file VMSTAT.
+COUNTED: Final = "vmstat."
+VMSTAT: Final = "proc-vmstat"
+# Beginning of a counter's name -> what it counts the work of, and its unit.
+_WORK: Final = {
+    "pgscan": ("reclaim", "pages scanned"),
+    "pgsteal": ("reclaim", "pages reclaimed"),
+    "pswpin": ("swapping in", "pages swapped in"),
+    "pswpout": ("swapping out", "pages swapped out"),
+    "workingset_refault": ("refault", "pages refaulted"),
+    "compact": ("compaction", "of it counted"),
+    "thp": ("use of huge pages", "huge pages"),
+    "ksm": ("merging", "pages"),
+    "numa": ("NUMA balancing", "of it counted"),
+}
+_COUNTER: Final = re.compile(r"[a-z0-9_]{1,60}")
+
+
+def asked(params: Mapping[str, str]) -> dict[str, str]:
+    """Return the memory parameters among those of a unit job."""
+    return {name: params[name] for name in (MEMORY_MAX, SWAP) if params.get(name)}
+
+
+def kconfig_needed(params: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the options of the kernel that the memory parameters need."""
+    limited = ("MEMCG",) if params.get(MEMORY_MAX) else ()
+    return (*limited, *SWAPS.get(params.get(SWAP, ""), ()))
+
+
+def in_force(text: str) -> dict[str, str]:
+    """Return the memory parameters that were in force, from a run's file STATE.
+
+    Its lines are `NAME VALUE`; anything else is left out, since the guest may have written it.
+    """
+    found: dict[str, str] = {}
+    for line in text.splitlines()[:8]:
+        name, _, value = line.partition(" ")
+        if name in (MEMORY_MAX, SWAP):
+            found.setdefault(name, value.strip()[:80])
+    return found
+
+
+def unlike(params: Mapping[str, str], text: str) -> str | None:
+    """Return why a run did not have the memory that its unit job asks for, in a sentence.
+
+    `text` is the run's file STATE. None if it had. The kernel rounds a limit down to whole pages.
+    """
+    wanted, found = asked(params), in_force(text)
+    if limit := wanted.get(MEMORY_MAX):
+        wanted[MEMORY_MAX] = str(int(limit) // PAGE * PAGE)
+    for name, value in wanted.items():
+        if name not in found:
+            return f"not as set: {name} could not be set to {value}"
+        if found[name] != value:
+            return f"not as set: {name} was {found[name]}, not {value}"
+    return None
+
+
+def too_little(demands: Mapping[str, str], vmstat: str) -> str | None:
+    """Return why a run did too little of what its unit job is named after; None if it did enough.
+
+    `demands` are those on counters (COUNTED), `vmstat` the run's file VMSTAT.
+    """
+    for name, wanted in sorted(demands.items()):
+        counter = name.removeprefix(COUNTED)
+        grown = _grown(counter, vmstat)
+        if grown is None:
+            return f"{name} is unknown in this run; {wanted} is required"
+        if not meets(grown, wanted):
+            what, unit = next(
+                (words for start, words in _WORK.items() if counter.startswith(start)),
+                (counter, "counted"),
+            )
+            how = f"no {what} happened" if grown == 0 else f"another amount of {what} than required"
+            return f"{how}: {grown} {unit} ({name} {wanted})"
+    return None
+
+
+def _grown(counter: str, vmstat: str) -> int | None:
+    """Return how much a counter grew from the first snapshot to the last; None if unknown."""
+    if not _COUNTER.fullmatch(counter):
+        return None
+    values = [int(value) for value in re.findall(rf"(?m)^{counter} ([0-9]{{1,20}})$", vmstat)]
+    return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
+
+
+def killed(vmstat: str, line: str) -> str | None:
+    """Return that the kernel's OOM killer ended processes during a run, in a sentence.
+
+    `vmstat` is the run's file VMSTAT, `line` the kernel's line about the last one, "" if it is not
+    known. None if it ended none.
+    """
+    if not line and not _grown("oom_kill", vmstat):
+        return None
+    return (
+        f"the OOM killer ended it: {line}" if line else "the OOM killer ended a process during it"
+    )

@@ -1,0 +1,203 @@
+"""The memory that a job asks for: its limit, its swap area, and what it demands of a run."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from swingbot_jobs.contract import memory
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.expand import expand
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver
+from swingbot_jobs.testbox.file import load_all
+from swingbot_worker import runner
+from swingbot_worker.readers.run_status import runs_of, settings_read
+from swingbot_worker.runner import memory_script
+from tests.contract.labs import ROOT
+from tests.programs import PROGRAMS
+from tests.unit.test_parse_results import a_run, results_of
+
+TESTBOX = replace(
+    load_all(ROOT / "workers" / "testboxes")["vm-icount"],
+    name="vm-mm",
+    memory_mb=256,
+    driver=QemuDriver(accel="icount", disk="virtio"),
+)
+LIMITED = UnitJob(
+    name="j-1",
+    program="page-fault",
+    params={"nr_task": "1", "mode": "process", "memory_max": "67108865", "swap": "zram"},
+    runs=1,
+)
+OURS = "memory_max 67108864\nswap zram\n"
+LINE = "[    4.47] Memory cgroup out of memory: Killed process 105 (page-fault) total-vm:1kB"
+
+
+def jobs(text: str, **overrides: str) -> list[UnitJob]:
+    return expand(text, "jobs/j.yaml", TESTBOX, PROGRAMS, overrides)
+
+
+def vmstat(counter: str, before: int, after: int) -> str:
+    return f"time: 1.00\n{counter} {before}\ntime: 2.00\n{counter} {after}\n"
+
+
+def test_limit_and_swap_are_axes_of_every_benchmark_and_part_of_its_name() -> None:
+    for program in ("hackbench", "page-fault"):
+        found = jobs(f"{program}:\nmemory_max: [64M, 25%]\nswap: [none, zram]\n")
+        assert [job.name for job in found] == [
+            "j-64M-none",
+            "j-64M-zram",
+            "j-25%-none",
+            "j-25%-zram",
+        ]
+        assert {job.params["memory_max"] for job in found} == {"67108864"}
+    (plain,) = jobs("page-fault:\n")
+    assert not memory.asked(plain.params)
+    (job,) = jobs("page-fault:\n", memory_max="1M", swap="none")
+    assert memory.asked(job.params) == {"memory_max": "1048576", "swap": "none"}
+    with pytest.raises(JobError, match="swap 'zrom': must be one of none, zram, disk"):
+        jobs("page-fault:\nswap: zrom\n")
+
+
+def test_a_share_of_memory_is_one_of_the_limit() -> None:
+    (whole,) = jobs("anon-touch:\n  size: 150%\nswap: zram\n")
+    (half,) = jobs("anon-touch:\n  size: 150%\nswap: zram\nmemory_max: 50%\n")
+    assert int(whole.params["size"]) == 384 << 20 == 2 * int(half.params["size"])
+    (odd,) = jobs("anon-touch:\n  size: 33.3%\n")
+    assert int(odd.params["size"]) == (256 << 20) * 333 // 1000 // 4096 * 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("  size: 150%\n", "size 384 MiB = 384 MiB, is larger than 256 MiB of memory"),
+        ("  size: 100M\nmemory_max: 64M\n", "is larger than 64 MiB of memory on testbox vm-mm"),
+        ("  size: 100M\nmemory_max: 64M\nswap: none\n", "or give the job an area with swap: zram"),
+        ("  size: 600M\nswap: zram\n", "is larger than 256 MiB of memory and 256 MiB of zram"),
+    ],
+)
+def test_a_working_set_without_a_place_is_refused_with_the_arithmetic(text: str, says: str) -> None:
+    with pytest.raises(JobError) as error:
+        jobs(f"anon-touch:\n{text}")
+    assert says in str(error.value)
+    assert str(error.value).startswith("jobs/j.yaml:1: the working set, ")
+
+
+def test_a_testbox_refuses_what_it_cannot_give() -> None:
+    on_disk = jobs("page-fault:\nswap: disk\n")
+    TESTBOX.check_settings(on_disk, "trusted")
+    diskless = replace(TESTBOX, driver=QemuDriver(accel="icount"))
+    with pytest.raises(ValueError, match="testbox vm-mm has no disk to swap to; use swap: zram"):
+        diskless.check_settings(on_disk, "trusted")
+    by_lkp = replace(TESTBOX, lkp=LkpEngine(src="/lkp"))
+    with pytest.raises(ValueError, match="runs jobs by lkp, which knows no swap"):
+        by_lkp.check_settings(on_disk, "trusted")
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (OURS, None),
+        ("", "not as set: memory_max could not be set to 67108864"),
+        ("memory_max max\nswap zram\n", "not as set: memory_max was max, not 67108864"),
+        ("memory_max 67108864\nswap none\n", "not as set: swap was none, not zram"),
+    ],
+)
+def test_runs_without_the_memory_asked_for_are_invalid(state: str, why: str | None) -> None:
+    tar = a_run(0, {memory.STATE: state, "facts-before": ""})
+    (run,) = parse_results(io.BytesIO(tar), [LIMITED], PROGRAMS)
+    assert (run.status, run.reason) == (("invalid", why) if why else ("ok", None))
+    (said,) = runs_of([LIMITED], results_of(tar), {})
+    assert (said["status"], said.get("reason")) == (run.status, run.reason)
+    facts = settings_read([LIMITED], results_of(tar))
+    assert facts.get("set.swap", "") == memory.in_force(state).get("swap", "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "after", "why"),
+    [
+        (">=1000", 5, 1005, None),
+        (">=1000", 5, 5, "no reclaim happened: 0 pages scanned (vmstat.pgscan_anon >=1000)"),
+        (">=1000", 5, 905, "another amount of reclaim than required: 900 pages scanned"),
+        (">=1000", 5, 4, "vmstat.pgscan_anon is unknown in this run; >=1000 is required"),
+    ],
+)
+def test_a_run_that_does_too_little_is_invalid(
+    wanted: str, before: int, after: int, why: str | None
+) -> None:
+    (job,) = jobs(f'page-fault:\ndemand: {{vmstat.pgscan_anon: "{wanted}"}}\n')
+    job = replace(job, name="j-1")
+    tar = a_run(0, {memory.VMSTAT: vmstat("pgscan_anon", before, after)})
+    (run,) = parse_results(io.BytesIO(tar), [job], PROGRAMS)
+    assert run.status == ("invalid" if why else "ok")
+    assert (run.reason or "").startswith(why or "")
+    (said,) = runs_of([job], results_of(tar), {})
+    assert (said["status"], said.get("reason")) == (run.status, run.reason)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"rc": "137\n", memory.OOM: f"{LINE}\n"}, f"the OOM killer ended it: {LINE}"),
+        (
+            {memory.VMSTAT: vmstat("oom_kill", 0, 1)},
+            "the OOM killer ended a process during it",
+        ),
+    ],
+)
+def test_a_run_in_which_the_oom_killer_struck_has_no_number(
+    changes: dict[str, str], why: str
+) -> None:
+    job = replace(LIMITED, params={"nr_task": "1", "mode": "process"})
+    tar = a_run(0, changes)
+    (run,) = parse_results(io.BytesIO(tar), [job], PROGRAMS)
+    assert (run.status, run.reason, run.samples) == ("failed", why, {})
+    (said,) = runs_of([job], results_of(tar), {})
+    assert (said["status"], said["reason"]) == ("failed", why)
+
+
+def test_only_a_boot_with_such_a_job_has_the_functions() -> None:
+    plain = runner.script([replace(LIMITED, params={"nr_task": "1"})], alone=True)
+    assert "confine" not in plain and "memory_state" not in plain
+    script = runner.script([LIMITED], alone=True)
+    calls = script.partition("\nprobe_monitors\n")[2].splitlines()
+    assert [line.partition(" ")[0] for line in calls[:5]] == [
+        "confine",
+        "one_run",
+        "memory_state",
+        "seen",
+        "set_free",
+    ]
+    assert calls[0] == "confine 67108865 zram page-fault"
+
+
+@pytest.mark.parametrize(
+    ("areas", "is_"),
+    [
+        ("", "none"),
+        ("/dev/zram1 partition 480860 0 -2\n", "zram"),
+        ("/dev/vda partition 480860 0 -2\n", "disk"),
+        ("/swapfile file 480860 0 -2\n", "other"),
+        ("/dev/zram1 partition 4 0 -2\n/dev/vda partition 4 0 -3\n", "several"),
+    ],
+)
+def test_the_swap_area_in_force_is_read_from_proc_swaps(
+    tmp_path: Path, areas: str, is_: str
+) -> None:
+    swaps = tmp_path / "swaps"
+    swaps.write_text(f"Filename Type Size Used Priority\n{areas}")
+    functions = memory_script.FUNCTIONS.replace("/proc/swaps", str(swaps))
+    script = f"put_back() {{ :; }}\n{functions}\nmemory_state job 0\n"
+    busybox = shutil.which("busybox")
+    assert busybox
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    (tmp_path / "awk").symlink_to(busybox)
+    subprocess.run([busybox, "sh", "-c", script], cwd=tmp_path, env=env, check=True, timeout=60)
+    assert memory.in_force((tmp_path / "job" / "0" / memory.STATE).read_text()) == {"swap": is_}

@@ -1,0 +1,115 @@
+"""Shell text that gives the runs of a unit job the memory it asks for: a limit, a swap area. Pure.
+
+Everything happens between runs, and only in boots with such a job; a run sees one process more,
+which moves itself into the cgroup and then becomes the program's `run`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+from swingbot_jobs.contract import memory
+from swingbot_jobs.contract.unit_job import UnitJob
+
+# memory.max of cgroup v2: Documentation/admin-guide/cgroup-v2.rst; zram's devices:
+# Documentation/admin-guide/blockdev/zram.rst. The limit is removed with the group, and the areas of
+# a machine that has its own come back.
+FUNCTIONS: Final = (
+    r"""
+# confine MEMORY_MAX SWAP PROGRAM: for the runs that follow; `-` leaves limit or swap as they are
+confine() {
+	[ "$1" = - ] || limit_memory "$1" "$3"
+	[ "$2" = - ] || {
+		awk 'NR > 1 { print $1 }' /proc/swaps >swaps.held
+		own_swap "$2"
+	} 2>>confine.log
+}
+
+# limit_memory BYTES PROGRAM: a cgroup, and a `run` that enters it
+limit_memory() {
+	sb_cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$sb_cgroups" ] || {
+		sb_cgroups=$sb_work/cgroups
+		mkdir -p "$sb_cgroups"
+		mount -t cgroup2 cgroup2 "$sb_cgroups"
+	}
+	sb_group=$sb_cgroups/swingbot-run
+	echo +memory >"$sb_cgroups/cgroup.subtree_control"
+	mkdir -p "$sb_group" "confined/$2"
+	echo "$1" >"$sb_group/memory.max"
+	sb_real=$sb_programs
+	sb_programs=$sb_work/confined
+	{
+		echo '#!/bin/sh'
+		echo "echo \$\$ >'$sb_group/cgroup.procs' || exit 125"
+		echo "exec '$sb_real/$2/run'"
+	} >"confined/$2/run"
+	chmod +x "confined/$2/run"
+} 2>>confine.log
+
+# own_swap none|zram|disk: make it the only swap area
+own_swap() {
+	[ ! -s swaps.held ] || swapoff -a
+	sb_swap=
+	case $1 in
+	zram)
+		[ -e /sys/class/zram-control ] || modprobe zram
+		sb_zram=$(cat /sys/class/zram-control/hot_add) || return
+		sb_swap=/dev/zram$sb_zram
+		awk '$1 == "MemTotal:" { print $2 "K" }' /proc/meminfo >"/sys/block/zram$sb_zram/disksize"
+		;;
+	disk) sb_swap=/dev/vda ;;
+	*) return ;;
+	esac
+	mkswap "$sb_swap" >/dev/null && swapon "$sb_swap"
+}
+
+# memory_state UNIT_JOB NUMBER: save what was in force in that run
+memory_state() {
+	mkdir -p "$1/$2"
+	{
+		[ -z "$sb_group" ] || echo "@LIMIT@ $(cat "$sb_group/memory.max")"
+		awk '
+			NR > 1 { kind = ($1 ~ /^\/dev\/zram/) ? "zram" : ($1 == "/dev/vda") ? "disk" : "other" }
+			END { print "@SWAP@", (NR > 2) ? "several" : (NR > 1) ? kind : "none" }
+		' /proc/swaps
+	} >"$1/$2/@STATE@" 2>/dev/null
+}
+
+# set_free: undo `confine`
+set_free() {
+	[ -z "$sb_group" ] || {
+		rmdir "$sb_group"
+		sb_programs=$sb_real
+		sb_group=
+	}
+	[ ! -e swaps.held ] || {
+		[ -z "$sb_swap" ] || swapoff "$sb_swap"
+		[ -z "$sb_zram" ] || echo "$sb_zram" >/sys/class/zram-control/hot_remove
+		while read -r sb_area; do swapon "$sb_area"; done <swaps.held
+		rm -f swaps.held
+		sb_swap=
+		sb_zram=
+	}
+} 2>/dev/null
+sb_group=
+sb_swap=
+sb_zram=
+trap 'set_free; put_back' EXIT
+""".replace("@LIMIT@", memory.MEMORY_MAX)
+    .replace("@SWAP@", memory.SWAP)
+    .replace("@STATE@", memory.STATE)
+)
+
+
+def confined(job: UnitJob) -> list[str]:
+    """Return the line that confines the runs of `job`; none if it asks for nothing."""
+    wanted = memory.asked(job.params)
+    words = [wanted.get(memory.MEMORY_MAX, "-"), wanted.get(memory.SWAP, "-"), job.program]
+    return [f"confine {shlex.join(words)}"] if wanted else []
+
+
+def state(job: UnitJob, number: int) -> list[str]:
+    """Return the line that saves what was in force in a run; none if the job asks for nothing."""
+    return [f"memory_state {shlex.quote(job.name)} {number}"] if memory.asked(job.params) else []
