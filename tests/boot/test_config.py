@@ -5,6 +5,9 @@ built.
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,21 +38,10 @@ def drivers(folder: Path) -> Path:
     return folder
 
 
-def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not_stick_are_named(
-    site: Site,
-    kernel_repo: tuple[Path, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    workers = tmp_path / "workers"
-    (workers / "testboxes").mkdir(parents=True)
-    for name in ("kconfig", "tuning"):
-        (workers / name).symlink_to(ROOT / "workers" / name)
-    monkeypatch.setenv("SWINGBOT_PATHS_WORKERS", str(workers))
-    monkeypatch.setenv("SWINGBOT_PATHS_CACHE", str(site.cache))
-    repo, commit = kernel_repo
-    over = {"/sys": drivers(tmp_path / "sys")}
-    with ssh_machine.ssh_machine(tmp_path / "machine", over) as machine:
+@contextmanager
+def rack(workers: Path, sys: Path, kconfig: str) -> Iterator[None]:
+    """A machine behind SSH with /sys from the directory `sys`, as the testbox rack1."""
+    with ssh_machine.ssh_machine(workers.parent / "machine", {"/sys": sys}) as machine:
         about = {
             "name": "rack1",
             "tbox_group": "g",
@@ -57,7 +49,7 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
             "model": "m",
             "nr_cpu": 1,
             "memory_mb": 64,
-            "kconfig": "server-x86_64",
+            "kconfig": kconfig,
             "ssh": {
                 "host": "127.0.0.1",
                 "port": machine.port,
@@ -69,8 +61,27 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
             },
         }
         (workers / "testboxes" / "rack1.yaml").write_text(json.dumps(about))
-        argv = ["rack1", "--kernel", f"{repo}@{commit}"]
-        done = CliRunner().invoke(command, argv)
+        yield
+
+
+@pytest.fixture
+def workers(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An operator's directory without testboxes, with the shipped configurations."""
+    workers = tmp_path / "workers"
+    (workers / "testboxes").mkdir(parents=True)
+    (workers / "tuning").symlink_to(ROOT / "workers" / "tuning")
+    shutil.copytree(ROOT / "workers" / "kconfig", workers / "kconfig")
+    monkeypatch.setenv("SWINGBOT_PATHS_WORKERS", str(workers))
+    monkeypatch.setenv("SWINGBOT_PATHS_CACHE", str(site.cache))
+    return workers
+
+
+def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not_stick_are_named(
+    kernel_repo: tuple[Path, str], tmp_path: Path, workers: Path
+) -> None:
+    repo, commit = kernel_repo
+    with rack(workers, drivers(tmp_path / "sys"), "server-x86_64"):
+        done = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@{commit}"])
         wrong = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@nowhere"])
     assert done.exit_code == 1, done.output
     assert "# i40e\nCONFIG_I40E=y\n" in done.stdout
@@ -78,5 +89,25 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
     assert "IXGBE" not in done.output and "DRM_AST" not in done.stdout
     assert "CONFIG_DRM_AST=y (ast) did not stick" in done.output
     assert "no module of this kernel: acpi-ged" in done.output
-    assert "proposed" not in load_kconfigs(ROOT / "workers" / "kconfig").fragments
+    assert "proposed" not in load_kconfigs(workers / "kconfig").fragments
     assert wrong.exit_code == 2 and "There is no commit, tag or branch 'nowhere'" in wrong.output
+
+
+def test_modules_of_a_distributions_configuration_are_proposed_as_built_in(
+    kernel_repo: tuple[Path, str], tmp_path: Path, workers: Path
+) -> None:
+    repo, commit = kernel_repo
+    options = ("64BIT", "X86_64", "MODULES", "PCI", "PCI_MSI", "NET", "INET", "NETDEVICES")
+    set_ = [f"CONFIG_{one}=y\n" for one in (*options, "ETHERNET", "NET_VENDOR_INTEL", "IXGBE")]
+    (workers / "kconfig" / "config-6.1-cloud").write_text("".join(set_) + "CONFIG_I40E=m\n")
+    (workers / "kconfig" / "cloud.config").write_text(
+        "# base: distro:config-6.1-cloud\n# with: distro\nCONFIG_PRINTK=y\n"
+    )
+    with rack(workers, drivers(tmp_path / "sys"), "cloud"):
+        done = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@{commit}"])
+        (workers / "kconfig" / "config-6.1-cloud").unlink()
+        (workers / "kconfig" / "config-6.1-cloud").symlink_to("/etc/passwd")
+        wrong = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@{commit}"])
+    assert "# i40e\nCONFIG_I40E=y\n" in done.stdout, done.output
+    assert "IXGBE" not in done.output
+    assert wrong.exit_code == 2 and "a link leads out of there" in wrong.output

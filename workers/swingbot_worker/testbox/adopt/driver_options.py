@@ -23,7 +23,7 @@ done 2>/dev/null | sort -u |
 		module=$(readlink "$driver/module")
 		echo "driver ${driver##*/} ${module##*/}"
 	done
-while read -r name _ _ users _; do
+[ ! -r /proc/modules ] || while read -r name _ _ users _; do
 	echo "module $name $users"
 done </proc/modules
 echo drivers all
