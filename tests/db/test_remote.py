@@ -63,6 +63,8 @@ VERBS: Final = (
     *(f"show c{{comparison}} --format {form}" for form in ("mail", "changelog", "csv", "lkp")),
     "show c{comparison} --format perf",
     "show b{running_bisection} --format mail",
+    *(f"kcidb {id} --origin lab" for id in ("c{comparison}", "c{running_comparison}", "e1", "b1")),
+    "kcidb c{comparison} --origin Lab:1",
     "show o{order} --format mail",
     "show c9999",
     "show e{comparison}",

@@ -24,7 +24,8 @@ FORBIDDEN: Final = [
     (
         STATISTICS | PAGES | BUILDBOT | SCHEMAS,
         "list incidents, show x1, status, wait c1, cancel c1, incident show i1, proof show i1,"
-        " report list, testbox list, tree list, token list, raw c1 --out no, worker list, check",
+        " report list, testbox list, tree list, token list, raw c1 --out no, worker list, check,"
+        " kcidb c1 --origin lab",
     ),
     (
         STATISTICS | PAGES | BUILDBOT | DATABASE,

@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "reproduce": Place(
         "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK, ()
     ),
+    "kcidb": Place("kcidb:kcidb_", "Print a table as KCIDB JSON", _LOOK, ()),
     "stats": Place(
         "stats:stats",
         "Compare your own numbers, analyse their history (needs no service)",
