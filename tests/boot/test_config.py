@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.adopt.config_commands import command
+from swingbot_worker.testbox.check import command as check
 from tests.contract.labs import ROOT
 from tests.fakes import ssh_machine
 
@@ -81,8 +82,15 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
 ) -> None:
     repo, commit = kernel_repo
     with rack(workers, drivers(tmp_path / "sys"), "server-x86_64"):
-        done = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@{commit}"])
+        argv = ["rack1", "--kernel", f"{repo}@{commit}"]
+        done = CliRunner().invoke(command, argv)
         wrong = CliRunner().invoke(command, ["rack1", "--kernel", f"{repo}@nowhere"])
+        fits = CliRunner().invoke(check, argv)
+        file = workers / "testboxes" / "rack1.yaml"
+        about = json.loads(file.read_text())
+        about["ssh"]["kconfig_needed"] = ["IXGBE", "I40E"]
+        file.write_text(json.dumps(about))
+        lacks = CliRunner().invoke(check, argv)
     assert done.exit_code == 1, done.output
     assert "# i40e\nCONFIG_I40E=y\n" in done.stdout
     assert "# mlx5_core\nCONFIG_MLX5_CORE=y\n" in done.stdout
@@ -90,6 +98,9 @@ def test_drivers_that_the_configuration_lacks_are_proposed_and_those_that_do_not
     assert "CONFIG_DRM_AST=y (ast) did not stick" in done.output
     assert "no module of this kernel: acpi-ged" in done.output
     assert "proposed" not in load_kconfigs(workers / "kconfig").fragments
+    assert "ok  the kernel has the options of kconfig_needed" in fits.output
+    assert "NO  the kernel has the options of kconfig_needed" in lacks.output
+    assert "it lacks I40E" in lacks.output and lacks.exit_code == 1
     assert wrong.exit_code == 2 and "There is no commit, tag or branch 'nowhere'" in wrong.output
 
 

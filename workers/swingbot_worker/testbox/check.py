@@ -21,6 +21,7 @@ from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox import select_driver
+from swingbot_worker.testbox.kernel_check import kernel_findings
 
 
 def check(testbox: Testbox, site: Site) -> list[TuningFinding]:
@@ -71,27 +72,35 @@ def rounded(seconds: float) -> str:
 @click.command(
     name="check",
     epilog="""\b
-Example:
+Examples:
   swingbot-worker check box1
+  swingbot-worker check box1 --kernel /srv/linux.git@v6.12
 
 Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or invalid file.""",
 )
 @click.argument("name", metavar="TESTBOX")
+@click.option(
+    "--kernel",
+    metavar="IMAGE|REPO@COMMIT",
+    help="Check this kernel, too: has it what TESTBOX needs? A commit is configured, not built.",
+)
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
     help='Print the findings as JSON: [{"what", "ok", "found", "do"}].',
 )
-def command(name: str, as_json: bool) -> None:
+def command(name: str, kernel: str | None, as_json: bool) -> None:
     """Check that TESTBOX has everything it needs.
 
     Checks SSH, console, power, memory and tuning. Changes nothing on the testbox and boots nothing.
     """
     try:
         site = from_environment()
-        findings = check(select_driver.testbox_of(name, site), site)
-    except (InfraError, TestboxError) as error:
+        testbox = select_driver.testbox_of(name, site)
+        of_kernel = kernel_findings(testbox, kernel, site) if kernel else []
+        findings = [*check(testbox, site), *of_kernel]
+    except (InfraError, TestboxError, OSError) as error:
         fail(2, str(error))
     click.echo(json.dumps(codec.plain(findings), indent=2) if as_json else as_text(findings))
     sys.exit(0 if all(finding.ok for finding in findings) else 1)

@@ -57,12 +57,19 @@ class Kernel:
         if not (lacking := self.lacks(needed)):
             return
         lines = ", ".join(f"CONFIG_{option}=y" for option in lacking)
-        fragment = _fragment_with(lacking, self.fragments)
         raise OrderError(
-            f"The kernel lacks options that {who} needs: {lines}; add "
-            + (f"the fragment {fragment}" if fragment else "a fragment that has them")
-            + " to the kernel configuration of the tree or the testbox."
+            f"The kernel lacks options that {who} needs: {lines};"
+            f" {advice(lacking, self.fragments)}."
         )
+
+
+def advice(lacking: Sequence[str], fragments: Path) -> str:
+    """Return what to add to a configuration that lacks these options."""
+    fragment = _fragment_with(lacking, fragments)
+    return (
+        f"add {f'the fragment {fragment}' if fragment else 'a fragment that has them'} to the"
+        " kernel configuration of the tree or the testbox"
+    )
 
 
 def _fragment_with(options: Sequence[str], directory: Path) -> str:

@@ -31,6 +31,7 @@ from swingbot_worker.testbox.adopt.adoption import (
 from swingbot_worker.testbox.adopt.proof_boot import ProofBoot
 from swingbot_worker.testbox.adopt.testbox_text import Adoption, text_of, to_do
 from swingbot_worker.testbox.check import as_text
+from swingbot_worker.testbox.kernel_check import refusals
 
 EXAMPLE = """\b
 Examples:
@@ -184,10 +185,12 @@ def _finish(
     twins = unlike_twins(before or machine, adoption.survey.home.dimms, others)
     sentences = [*to_do(adoption), *twins]
     proof = None
+    refused: list[str] = []
     if kernel is not None and differs:
-        sentences.append(f"{kernel} was not booted: make file and machine agree first.")
-    elif kernel is not None:
+        refused = [f"{kernel} was not booted: make file and machine agree first."]
+    elif kernel is not None and not (refused := refusals(before or machine, kernel, site)):
         proof = proof_boot.prove(before or machine, kernel, adoption.survey.facts, site, tell)
+    sentences += refused
     if as_json:
         boot = codec.plain(proof) if proof else None
         say_json({"file": text, "to_do": sentences, "differs": differs, "boot": boot})
@@ -198,7 +201,7 @@ def _finish(
             tell(f"-> {sentence}")
         if proof is not None:
             _show(proof, adoption.name, kernel)
-    sys.exit(1 if differs or (proof is not None and not proof.proven) else 0)
+    sys.exit(1 if differs or refused or (proof is not None and not proof.proven) else 0)
 
 
 def _show(proof: ProofBoot, name: str, kernel: Path | None) -> None:

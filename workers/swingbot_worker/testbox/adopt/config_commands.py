@@ -15,13 +15,13 @@ from swingbot_jobs.contract.kconfig import FRAGMENTS, joined
 from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.yaml_lines import LineError
-from swingbot_worker import InfraError, kbuild
+from swingbot_worker import InfraError
 from swingbot_worker.kbuild import source
 from swingbot_worker.kbuild.configure import configuration_of
-from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 from swingbot_worker.testbox import kernel, select_driver
 from swingbot_worker.testbox.adopt import driver_options, survey
+from swingbot_worker.testbox.kernel_check import configured, repo_and_commit
 from swingbot_worker.testbox.ssh.link import Link
 
 EXAMPLE: Final = """\b
@@ -64,8 +64,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         trial = replace(site, workers=Path(work, "workers"))
         shutil.copytree(site.kconfig, trial.kconfig)
         full = source.resolve(repo, commit)
-        tell(f"configuring {commit} as {testbox.kconfig}")
-        config = _configured(trial, Path(work, "base"), repo, full, testbox.kconfig)
+        config = configured(trial, Path(work, "base"), repo, full, testbox.kconfig)
         by_module = driver_options.options_by_module(
             source.object_lines(source.find(repo, full, site.cache))
         )
@@ -78,8 +77,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
             lines = "".join(f"CONFIG_{option}=y\n" for option in options)
             (trial.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
             over = joined(testbox.kconfig, "proposed")
-            tell(f"configuring {commit} as {over}")
-            config = _configured(trial, Path(work, "over"), repo, full, over)
+            config = configured(trial, Path(work, "over"), repo, full, over)
             lost = kernel.missing(options, config)
     return ProposedFragment(
         base=testbox.kconfig,
@@ -87,13 +85,6 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         lost=tuple(pair for pair in wanted if pair[0] in lost),
         unknown=tuple(unknown),
     )
-
-
-def _configured(site: Site, out: Path, repo: str, commit: str, kconfig: str) -> str:
-    order = kbuild.order_by_hand(
-        site, repo=repo, commit=commit, kconfig=kconfig, compiler="gcc", layout=0
-    )
-    return kbuild.configured(BuildOrder.from_json(order), out, site, tell)
 
 
 @click.command("config", epilog=EXAMPLE)
@@ -113,8 +104,8 @@ def command(name: str, repo_commit: str, as_json: bool) -> None:
     kernel's makefiles, and configures the kernel with those that its configuration lacks. Prints
     the lines that stuck; the others go to stderr. Builds nothing.
     """
-    repo, _, commit = repo_commit.rpartition("@")
-    if not repo or not commit:
+    repo, commit = repo_and_commit(repo_commit)
+    if not repo:
         fail(2, "--kernel needs a repository and a commit, such as /srv/linux.git@v6.12")
     try:
         found = propose(name, repo, commit, from_environment())
