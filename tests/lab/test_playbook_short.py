@@ -218,7 +218,7 @@ def test_the_playbook_begins_one_night_on_a_new_testbox(
         return [one["status"] for one in rows(brain, NIGHTS)]
 
     did, said = play()
-    assert did == 0 and "no kernel is known for testbox rack7" in said
+    assert did == 0 and "No kernel is known for testbox rack7" in said
 
     compared(brain, name)
     did, said = play("--check")

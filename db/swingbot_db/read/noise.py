@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model.comparison_row import Key, key_of
+from swingbot_db.store.anchors import Anchors
+from swingbot_db.store.variants import Variants
 
 from .rows import Row, rows, shown
 
@@ -82,6 +84,15 @@ def night(conn: sa.Connection, testbox: str) -> Row | None:
     for row in rows(conn, _NIGHT, name=testbox):
         return row | {"id": shown("comparison", row["id"])}
     return None
+
+
+def anchor_commit(conn: sa.Connection, testbox: str) -> str | None:
+    """The commit that an anchor or a night would boot there; None before a tree or request names
+    one.
+    """
+    stored = Anchors(conn)
+    kernel = stored.kernel(testbox) or stored.asked_kernel(testbox)
+    return None if kernel is None else Variants(conn).get(kernel.variant).commit
 
 
 def plain_record(detail: Row) -> Row:

@@ -13,7 +13,7 @@ from swingbot.core.model.lookup import NotFound
 
 from . import testbox_status
 from .histories import histories
-from .noise import aliases, anchors, night, noise_records, plain_record
+from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
 from .patches import patches
 from .rows import Row, SortKey, by_id, piece, rows, shown, where
 from .tables import list_tables
@@ -167,6 +167,7 @@ def testbox(conn: sa.Connection, name: str) -> Row:
         "latest_boots": boots,
         "noise": noise_records(conn, name),
         "anchors": anchors(conn, name),
+        "anchor_commit": anchor_commit(conn, name),
         "night": night(conn, name),
         "time_use": time_use(conn, name),
         **_history(conn, name),

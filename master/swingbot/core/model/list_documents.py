@@ -198,6 +198,7 @@ class Testbox(LineOfATestbox):
     # noise records ([noise](noise.md)), each with `alias_of` as of a metric
     noise: list[dict[str, Any]]
     anchors: list[dict[str, Any]]  # its anchors
+    anchor_commit: str | None  # kernel of its next anchor or night; null before there is one
     # its last [night](testboxes.md#what-can-it-resolve-one-night): `id`, `status`, `reason`,
     # `boots`, `done`, `spec`, `created_at`, `ended_at`, and at its end `answer`: `boots` that came
     # up, `suspicious`, and `metrics` with their figures, `findings` by kind, `measured` kinds and
