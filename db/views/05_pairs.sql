@@ -6,7 +6,7 @@ SELECT c.id, c.kind, c.tree, c.change, b.variant AS base, h.variant AS head, c.f
 FROM comparison c
 JOIN comparison_arm b ON b.comparison = c.id AND b.arm = 0
 JOIN comparison_arm h ON h.comparison = c.id AND h.arm = 1
-WHERE c.kind <> 'experiment';
+WHERE c.kind <> 'experiment' AND c.purpose <> 'doctor';
 
 -- Each bisection with the one that it is part of: the branch of a merge is searched by a bisection of its own. `merged` is that merge of `root`.
 CREATE OR REPLACE VIEW bisection_family AS

@@ -21,6 +21,8 @@ from typing import Any, BinaryIO, Protocol
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs import codec
+from swingbot_jobs.contract import facts
+from swingbot_jobs.contract.fact_sheet import RUN_AFTER, RUN_BEFORE
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
@@ -163,6 +165,8 @@ class FakeLab:
     compiled_by: str = ""  # written into every image
     # what an image that does not boot does
     failure: tuple[str, str] = ("panicked", "Kernel panic - not syncing: no init found")
+    # factors of speed and of `wobble` under the settings of a job
+    under: Callable[[UnitJob], tuple[float, float]] = lambda job: (1.0, 1.0)
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     # (kind, commit, k) of every execution
@@ -240,9 +244,10 @@ class FakeLab:
         # the same for all kernels at the same k of a purpose
         number = order.k + (0 if order.purpose == "search" else sum(order.purpose.encode()))
         shift = 1 + 0.002 * ((number * 7919) % 11 - 5)
-        wobble = self.wobble * image.get(_NOISE, 1)
+        faster, noisier = self.under(order.unit_jobs[0])
+        wobble = self.wobble * image.get(_NOISE, 1) * noisier
         boot = (order.commit, order.purpose, order.k) if self.steady else (order.order, order.k)
-        shift *= self.level * (1 + wobble * _gauss(*boot))
+        shift *= faster * self.level * (1 + wobble * _gauss(*boot))
         files: dict[str, bytes] = {}
         runs = []
         for job in order.unit_jobs:
@@ -263,6 +268,8 @@ class FakeLab:
                     if monitor
                     else {}
                 )
+                held = _held(job)
+                files |= {f"{job.name}/{number}/{name}": held for name in (RUN_BEFORE, RUN_AFTER)}
                 runs.append(
                     {"unit_job": job.name, "number": number, "status": "ok", "seconds": 1.0}
                 )
@@ -296,6 +303,15 @@ def _record(state: Mapping[str, Any]) -> bytes:
         symbols={},
         objects={"mm/memory.o": object_row(digest, sizes, [function], [])},
     )
+
+
+def _held(job: UnitJob) -> bytes:
+    """The files of the demanded facts that the runner sets, as it reads them back."""
+    return "".join(
+        f"{file}:{f'[{text}]' if facts.known()[name].form == 'chosen' else text}\n"
+        for name, wanted in job.demand.items()
+        for file, text in facts.settings({name: wanted})
+    ).encode()
 
 
 def _gauss(*words: object) -> float:

@@ -20,11 +20,14 @@ SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots,
 FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id JOIN variant v ON v.id = c.base
 WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 """
+# Base and head of a screening are one kernel with one spec; the rows of a doctor's night differ.
 _NIGHT = """
-SELECT c.id, c.status, c.reason, c.boots, c.created_at, c.ended_at, c.answer, p.spec,
+SELECT c.id, c.status, c.reason, c.created_at, c.ended_at, c.answer, p.spec,
+  c.boots * CASE WHEN c.purpose = 'doctor' THEN (SELECT count(*) FROM comparison_arm a
+    WHERE a.comparison = c.id) ELSE 1 END AS boots,
   (SELECT count(*) FROM boot b WHERE b.testbox = p.testbox AND b.series = 'c' || c.id) AS done
 FROM comparison c JOIN comparison_part p ON p.comparison = c.id
-WHERE c.kind = 'anchor' AND c.purpose = 'screen' AND p.testbox = :name ORDER BY c.id DESC LIMIT 1
+WHERE c.kind = 'anchor' AND c.purpose = :purpose AND p.testbox = :name ORDER BY c.id DESC LIMIT 1
 """
 # Metrics that repeat the number of another: in the latest comparison that has them (the last 20
 # comparisons of each testbox are read), otherwise in the noise record, which has all boots.
@@ -76,12 +79,13 @@ def anchors(conn: sa.Connection, testbox: str) -> list[Row]:
     ]
 
 
-def night(conn: sa.Connection, testbox: str) -> Row | None:
-    """The last night of anchor boots of the testbox (`swingbot testbox screen`), or None.
+def night(conn: sa.Connection, testbox: str, purpose: str) -> Row | None:
+    """The last night of anchor boots of the testbox (`swingbot testbox screen` or `doctor`), or
+    None.
 
     `done` of its `boots` are over; `answer` is there when all are.
     """
-    for row in rows(conn, _NIGHT, name=testbox):
+    for row in rows(conn, _NIGHT, name=testbox, purpose=purpose):
         return row | {"id": shown("comparison", row["id"])}
     return None
 

@@ -168,7 +168,8 @@ def testbox(conn: sa.Connection, name: str) -> Row:
         "noise": noise_records(conn, name),
         "anchors": anchors(conn, name),
         "anchor_commit": anchor_commit(conn, name),
-        "night": night(conn, name),
+        "night": night(conn, name, "screen"),
+        "doctor": night(conn, name, "doctor"),
         "time_use": time_use(conn, name),
         **_history(conn, name),
     }

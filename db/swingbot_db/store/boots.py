@@ -99,6 +99,7 @@ class Boots(Rows):
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
         facts = self.scalar(
             "SELECT facts FROM boot WHERE testbox = :testbox AND outcome = 'up'"
+            " AND purpose <> 'doctor'"
             f" {'AND image_sha256 = :image' if image is not None else ''} ORDER BY id DESC LIMIT 1",
             testbox=testbox,
             **({} if image is None else {"image": image}),
@@ -109,7 +110,7 @@ class Boots(Rows):
         rows = self.select(
             "SELECT n.testbox, b.facts FROM unnest(CAST(:testboxes AS text[])) AS n (testbox)"
             " CROSS JOIN LATERAL (SELECT facts FROM boot WHERE testbox = n.testbox AND outcome ="
-            " 'up' ORDER BY id DESC LIMIT 1) b",
+            " 'up' AND purpose <> 'doctor' ORDER BY id DESC LIMIT 1) b",
             testboxes=list(testboxes),
         )
         known = {row.testbox: dict(row.facts) for row in rows}

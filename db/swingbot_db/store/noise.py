@@ -16,11 +16,13 @@ from swingbot_jobs.contract.unit_job import UnitJob
 RECENT_BOOTS: Final = 3000
 # A unit job alone in a boot and the same one after others are different measurements: kernel, code
 # and k are distinguished by the other unit jobs of the boot, k also by the purpose of the boot.
+# Boots of a doctor's night lack an item of the tuning list and are no noise of the testbox.
 # Only benchmark metrics: monitors have a hundred times as many, which are not checked for swings.
 _MEASURED_BOOTS = """
 WITH recent AS (
     SELECT id, image_sha256, build_key, spec, purpose, k, series, booted_at FROM boot
-    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
+    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' AND purpose <> 'doctor'
+    ORDER BY id DESC LIMIT :most
 ), code AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant
       WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
@@ -48,7 +50,8 @@ GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at
 _MEASURED_SPECS = """
 WITH recent AS (
     SELECT id, spec FROM boot
-    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
+    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' AND purpose <> 'doctor'
+    ORDER BY id DESC LIMIT :most
 )
 SELECT s.unit_jobs FROM recent x JOIN boot_spec s ON s.sha256 = x.spec
 GROUP BY s.sha256, s.unit_jobs ORDER BY max(x.id)

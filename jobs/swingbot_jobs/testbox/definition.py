@@ -321,7 +321,7 @@ class Testbox:
             if isinstance(self.driver, SshDriver | ClusterDriver)
             else asdict(self.driver),
             "tuning": self.tuning.name if self.tuning else None,
-            "tuning_without": list(self.tuning.left_out) if self.tuning else [],
+            "tuning_without": [item.name for item in self.tuning.left_out] if self.tuning else [],
         }
 
 

@@ -11,6 +11,8 @@ so each item says where it applies:
     idle     facts of the testbox's own system, between orders
     sysctl   kernel parameters of the testbox's own system that are not facts
     stopped  units of systemd that must not run in the testbox's own system
+    off, off_cmdline  facts and words that switch it off for `swingbot testbox doctor`, where
+             leaving its own facts to the kernel does not
 
 The role `swingbot_testbox` applies the items of the testbox's own system, and each boot checks them
 first: `probe` is the script to run on the testbox, `findings` reads its output.
@@ -38,7 +40,7 @@ _UNIT: Final = re.compile(r"[A-Za-z0-9@_-][A-Za-z0-9@_.:-]*\.(?:service|timer|so
 _VALUE: Final = re.compile(r"[-A-Za-z0-9_. ]{1,60}")
 _CMDLINE: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
 _UNITS: Final = "units:"
-_FACTS: Final = ("boot", "idle")
+_FACTS: Final = ("boot", "idle", "off")
 _PARTS: Final = ("boot", "cmdline", "idle", "sysctl", "stopped")
 PLAYBOOK: Final = "run the playbook on it again (docs/ansible.md)"
 
@@ -62,6 +64,8 @@ class _Written:
         default_factory=dict
     )
     stopped: tuple[Unit, ...] = ()
+    off: Mapping[str, str] = field(default_factory=dict)
+    off_cmdline: Annotated[str, matches(_CMDLINE, "words with single blanks between them")] = ""
 
     def __post_init__(self) -> None:
         if not self.why.strip() or not any(getattr(self, part) for part in _PARTS):
@@ -107,14 +111,14 @@ class Tuning:
     name: str
     about: str
     items: tuple[TuningItem, ...]
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[TuningItem, ...] = ()
 
     def without(self, names: Sequence[str]) -> Tuning:
         """Return the list without items that this testbox does not support.
 
         Raises TuningError for an unknown item.
         """
-        known = [item.name for item in self.items]
+        known = {item.name: item for item in self.items}
         for name in names:
             if name not in known:
                 raise TuningError(
@@ -125,7 +129,7 @@ class Tuning:
             name=self.name,
             about=self.about,
             items=tuple(item for item in self.items if item.name not in names),
-            left_out=tuple(names),
+            left_out=tuple(known[name] for name in names),
         )
 
     @property
@@ -329,7 +333,7 @@ def _item(name: str, item: _Written, file: str) -> TuningItem:
             f"{file}: {name[:60]!r} is not a valid item name; use lower-case letters, digits,"
             " '-' and '_'"
         )
-    boot, idle = (_demands(getattr(item, part), f"{file}: {name}: {part}") for part in _FACTS)
+    boot, idle, off = (_demands(getattr(item, part), f"{file}: {name}: {part}") for part in _FACTS)
     for fact_name in idle:
         fact = facts.known().get(fact_name)
         if fact is None or not fact.files:
@@ -345,6 +349,8 @@ def _item(name: str, item: _Written, file: str) -> TuningItem:
         idle=idle,
         sysctl=item.sysctl,
         stopped=item.stopped,
+        off=off,
+        off_cmdline=item.off_cmdline,
     )
 
 

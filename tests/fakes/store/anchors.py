@@ -22,7 +22,7 @@ class Anchors(Noun):
 
     def kernel(self, testbox: str) -> AnchorKernel | None:
         done = Comparisons(self.db)._where(
-            lambda c: c.kind in ("anchor", "watch") and c.status == "done"
+            lambda c: c.kind in ("anchor", "watch") and c.status == "done" and c.purpose != "doctor"
         )
         here = [c for c in done if _spec_on(c, testbox)]
         order = {"anchor": 2, "watch": 1}
@@ -48,6 +48,7 @@ class Anchors(Noun):
                 mark=c.reason,
             )
             for c in self.of_testbox(testbox, "done")
+            if c.purpose != "doctor"
         ]
 
     def mark(self, number: int, mark: str) -> None:

@@ -87,6 +87,7 @@ class Boots(Noun):
             if (
                 row.order.testbox == testbox
                 and row.outcome == "up"
+                and row.order.purpose != "doctor"
                 and (image is None or row.image == image)
             ):
                 return dict(row.facts)

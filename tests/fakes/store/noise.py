@@ -13,7 +13,7 @@ from tests.fakes.store.tables import BootRow, Noun
 
 class Noise(Noun):
     def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
-        recent = self._measured(testbox)
+        recent = [row for row in self._measured(testbox) if row.order.purpose != "doctor"]
         found: dict[tuple[str, str], MeasuredBoots] = {}
         keys = sorted(
             {(row.order.spec or "", row.order.purpose, row.order.k or 0) for row in recent}
@@ -60,7 +60,8 @@ class Noise(Noun):
         ]
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
-        specs = [row.order.spec or "" for row in self._measured(testbox)]
+        rows = [row for row in self._measured(testbox) if row.order.purpose != "doctor"]
+        specs = [row.order.spec or "" for row in rows]
         return {job.name: job for spec in specs for job in self.db.specs[spec]}
 
     def with_fresh_boots(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,11 @@ from swingbot.core.text.numbers import duration
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
+
+if TYPE_CHECKING:
+    from swingbot.core.model.testboxes import KnownTestboxes
+    from swingbot.service.lab.screen_testbox import NightRequest
+    from swingbot.service.ports import Transaction
 
 reason_option = click.option(
     "--reason", default="by hand", show_default=True, help="Reason; shown with the testbox."
@@ -110,8 +116,9 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             ),
         )
     )
-    if facts["night"]:
-        click.echo("\n" + "\n".join(_night(facts["name"], facts["night"])))
+    for key in ("night", "doctor"):
+        if facts[key]:
+            click.echo("\n" + "\n".join(_night(facts["name"], key, facts[key])))
     if why := facts["aa_record"]["restricted"]:
         click.echo(f"\nmail  {why}")
     if facts["jobs"]:
@@ -247,18 +254,29 @@ def resume(session: CommandContext, name: str, json_: bool) -> None:
     _moved(session, name, f"testbox {name} is active", json_)
 
 
+def night_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Name, hours and what else a night is asked for with."""
+    for option in (
+        with_session_json,
+        dry_run_option,
+        click.option(
+            "--again", is_flag=True, help="Begin another night although there is an answer."
+        ),
+        click.option(
+            "--hours",
+            type=click.FloatRange(min=0.1, max=72.0),
+            default=8.0,
+            show_default=True,
+            help="Testbox time that the boots may take.",
+        ),
+        click.argument("name"),
+    ):
+        command = option(command)
+    return command
+
+
 @testbox.command()
-@click.argument("name")
-@click.option(
-    "--hours",
-    type=click.FloatRange(min=0.1, max=72.0),
-    default=8.0,
-    show_default=True,
-    help="Testbox time that the boots may take.",
-)
-@click.option("--again", is_flag=True, help="Begin another night although there is an answer.")
-@dry_run_option
-@with_session_json
+@night_options
 def screen(
     session: CommandContext, name: str, hours: float, again: bool, dry_run: bool, json_: bool
 ) -> None:
@@ -271,32 +289,93 @@ def screen(
     Example:
       swingbot testbox screen rack7 --hours 8
     """
-    night = _last_night(session, name)
-    if night is not None and (
-        night["status"] in ("waiting", "running") or (night["status"] == "done" and not again)
-    ):
-        if json_:
-            say_json({"night": night, "plan": None})
-        else:
-            click.echo("\n".join(_night(name, night)))
-        return
-    from swingbot.service.lab import screen_testbox  # with numpy, which no other verb here needs
+    if not _shown(session, name, "night", again, json_):
+        from swingbot.service.lab.screen_testbox import plan_night  # with numpy
+
+        _ask(
+            session,
+            name,
+            "night",
+            lambda known, tx: plan_night(known, tx, name, hours),
+            dry_run,
+            json_,
+        )
+
+
+@testbox.command()
+@night_options
+def doctor(
+    session: CommandContext, name: str, hours: float, again: bool, dry_run: bool, json_: bool
+) -> None:
+    """Learn what each item of a testbox's tuning list is worth there.
+
+    Boots with one item off take turns with boots of the whole list. Prints which items it switches
+    and how long that takes, then queues it. Later calls show how far it is and, at its end, level,
+    spread and boot time without each item, with intervals. `swingbot cancel` ends it.
+
+    \b
+    Example:
+      swingbot testbox doctor rack7 --dry-run
+    """
+    if not _shown(session, name, "doctor", again, json_):
+        from swingbot.service.lab.doctor_testbox import plan_doctor  # with numpy
+
+        _ask(
+            session,
+            name,
+            "doctor",
+            lambda known, tx: plan_doctor(known, tx, name, hours),
+            dry_run,
+            json_,
+        )
+
+
+def _shown(session: CommandContext, name: str, key: str, again: bool, json_: bool) -> bool:
+    """Show the last night under this key of the testbox; False if another one is to begin."""
+    night = _last_night(session, name, key)
+    under_way = night is not None and night["status"] in ("waiting", "running")
+    if night is None or (not under_way and (night["status"] != "done" or again)):
+        return False
+    if json_:
+        say_json({key: night, "plan": None})
+        return True
+    click.echo("\n".join(_night(name, key, night)))
+    if under_way:
+        with session.reading() as conn:
+            eta = read.table(conn, night["id"])["eta_seconds"]
+        click.echo(f"over in {duration(eta)}")
+    return True
+
+
+def _ask(
+    session: CommandContext,
+    name: str,
+    key: str,
+    plan_it: Callable[[KnownTestboxes, Transaction], NightRequest],
+    dry_run: bool,
+    json_: bool,
+) -> None:
+    """Plan a night and, without `dry_run`, queue it."""
+    from swingbot.core.plan.tuning_worth import by_reason  # with numpy, as the next one
+    from swingbot.service.lab import screen_testbox
 
     lab = session.lab
     with lab.transaction("plan night") as tx:
-        asked = screen_testbox.plan_night(lab.catalogue.testboxes, tx, name, hours)
+        asked = plan_it(lab.catalogue.testboxes, tx)
     with session.reading() as conn:
         kernel = (asked.build_key, name, asked.kernel.spec)
         first = read.LabQueue.load(conn).left_with("anchor", {kernel: 1})
-    plan = asked.plan
-    eta = None if first is None else first + (plan.boots - 1) * plan.boot_seconds
+    plan, skipped = asked.plan, by_reason(asked.skipped)
+    boots = plan.arms * plan.boots
+    eta = None if first is None else first + (boots - 1) * plan.boot_seconds
+    night = None
     if not dry_run:
         screen_testbox.begin_night(lab.transaction, lab.catalogue.testboxes, asked)
-        night = _last_night(session, name)
+        night = _last_night(session, name, key)
     if json_:
         document = {
             "commit": asked.commit,
-            "boots": plan.boots,
+            "boots": boots,
             "boot_seconds": plan.boot_seconds,
             "seconds": plan.seconds,
             "eta_seconds": eta,
@@ -304,14 +383,23 @@ def screen(
             "runtime_share": plan.runtime_share,
             "unit_jobs": [job.name for job in plan.unit_jobs],
         }
-        say_json({"night": None if dry_run else night, "plan": document})
+        if key == "doctor":
+            document |= {"items": list(asked.items), "skipped": skipped}
+        say_json({key: night, "plan": document})
         return
-    turns = screen_testbox.two_ways(lab.catalogue.testboxes.present[name])
+    turns = not asked.items and screen_testbox.two_ways(lab.catalogue.testboxes.present[name])
     shorter = plan.boot_seconds < plan.full_boot_seconds
     click.echo(
-        f"{plan.boots} boots of {asked.commit[:12]} on {name}, {duration(plan.boot_seconds)} each:"
+        f"{boots} boots of {asked.commit[:12]} on {name}, {duration(plan.boot_seconds)} each:"
         f" {duration(plan.seconds)}"
         + (", in turns by kexec and reboot" if turns else "")
+        + (
+            f", {plan.boots} with the whole tuning list and {plan.boots} without each of"
+            f" {', '.join(asked.items)}"
+            if asked.items
+            else ""
+        )
+        + "".join(f"\nnot switched: {why}" for why in skipped)
         + f"\n{len(plan.unit_jobs)} unit jobs"
         + (
             f", runs shortened so that the night holds them: a boot with the full jobs takes"
@@ -322,22 +410,23 @@ def screen(
         + f"\nover in {duration(eta)}"
         + ("" if eta is None else ", after what is queued now; later requests go first")
     )
-    if not dry_run and night is not None:
+    if night is not None:
+        verb = asked.purpose.value
         click.echo(
-            f"{night['id']} is queued: `swingbot testbox screen {name}` shows it,"
+            f"{night['id']} is queued: `swingbot testbox {verb} {name}` shows it,"
             f" `swingbot cancel {night['id']}` ends it"
         )
 
 
-def _last_night(session: CommandContext, name: str) -> dict[str, Any] | None:
+def _last_night(session: CommandContext, name: str, key: str) -> dict[str, Any] | None:
     with session.reading() as conn:
-        night: dict[str, Any] | None = read.testbox(conn, name)["night"]
+        night: dict[str, Any] | None = read.testbox(conn, name)[key]
     return night
 
 
-def _night(name: str, night: dict[str, Any]) -> list[str]:
-    """What is known of the last night of a testbox, in lines."""
-    head = f"night {night['id']} of {night['created_at']}: "
+def _night(name: str, key: str, night: dict[str, Any]) -> list[str]:
+    """What is known of the last night of a testbox under this key, in lines."""
+    head = f"{key} {night['id']} of {night['created_at']}: "
     if night["status"] in ("waiting", "running"):
         return [
             f"{head}{night['status']}, {night['done']} of {night['boots']} boots are over;"
@@ -347,6 +436,12 @@ def _night(name: str, night: dict[str, Any]) -> list[str]:
     if not answer:
         return [f"{head}{night['status']}: {night['reason'] or 'no reason given'}"]
     lines = [f"{head}{answer['boots']} of {night['boots']} boots came up"]
+    if key == "doctor":
+        lines += [
+            f"  without {item['item']}: {item['problem'] or item['words']}"
+            for item in answer["items"]
+        ]
+        return lines + [f"  not switched: {why}" for why in answer["skipped"]]
     lines += [f"  {metric['unit_job']}: {metric['words']}" for metric in answer["metrics"]]
     if not answer["metrics"]:
         lines.append("  no run gave a headline metric: `swingbot show` names what failed")

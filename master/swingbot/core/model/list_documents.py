@@ -204,6 +204,10 @@ class Testbox(LineOfATestbox):
     # up, `suspicious`, and `metrics` with their figures, `findings` by kind, `measured` kinds and
     # `words`
     night: dict[str, Any] | None
+    # the same of its last [doctor's night](testboxes.md#what-is-its-tuning-worth); `answer`:
+    # `boots` that came up, `skipped` (items and why), and `items`: `item`, `boots`, `boot_seconds`
+    # and `metrics` (`value`, `low`, `high` with the item off), `problem` and `words`
+    doctor: dict[str, Any] | None
     events: list[dict[str, Any]]  # last changes: `at`, `was`, `state`, `why`, `attempt`, `order`
     alerts: list[dict[str, Any]]  # mails about it
     left_out: list[str]  # monitors with too many new names, in its last 20 boots

@@ -8,6 +8,7 @@ purpose has. Base and head of one purpose share their perturbations.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from swingbot_jobs.contract import orders
 
@@ -25,10 +26,15 @@ class BootPurpose(StrEnum):
     ANCHOR = "anchor"
     # A night of boots of a known kernel that shows what a testbox can resolve.
     SCREEN = orders.SCREEN
+    # A night of a known kernel in which one boot after another lacks an item of the tuning list.
+    DOCTOR = "doctor"
     # The parent of a culprit against a tip with the fix.
     FIX = "fix"
     # The gates of proof. A repeated gate has a purpose of its own, see `of_gate`.
     GATE = "gate"
+
+
+NIGHTS: Final = (BootPurpose.SCREEN, BootPurpose.DOCTOR)
 
 
 def of_gate(tries: int) -> str:

@@ -45,31 +45,45 @@ _FORMS: Final[tuple[tuple[int | None, float], ...]] = (
 Finding = Literal["warm-up", "kexec", "drift", "modes"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightSize:
+    """How many boots a night has of each of its `arms`, which differ in their settings."""
+
+    arms: int = 1
+    fewest: int = SCREENING_BOOTS
+    most: int = SCREENING_MOST_BOOTS
+
+
 class NightTooShort(ValueError):
     """The boots do not fit, however short their runs are; the message says how long they take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreeningPlan:
-    """`boots` boots with these unit jobs; seconds of wall clock. `runtime_share` is below 1 where
-    runs are shortened.
+    """`boots` boots of each of `arms` with these unit jobs; seconds of wall clock. `runtime_share`
+    is below 1 where runs are shortened.
     """
 
     unit_jobs: tuple[UnitJob, ...]
     boots: int
+    arms: int = 1
     boot_seconds: float
     full_boot_seconds: float  # with the runs of the full jobs
     runtime_share: float = 1.0
 
     @property
     def seconds(self) -> float:
-        return self.boots * self.boot_seconds
+        return self.arms * self.boots * self.boot_seconds
 
 
 def plan_screening(
-    testbox: Testbox, unit_jobs: Sequence[UnitJob], hours: float, measured: float | None = None
+    testbox: Testbox,
+    unit_jobs: Sequence[UnitJob],
+    hours: float,
+    measured: float | None = None,
+    size: NightSize = NightSize(),
 ) -> ScreeningPlan:
-    """Return the boots that fit into `hours`: at least `SCREENING_BOOTS`, with runs as long as
+    """Return the boots that fit into `hours`: at least the fewest of `size`, with runs as long as
     possible and without runs of their own for monitors.
 
     `measured` is the mean duration of a boot with the full jobs, if there were any. Raises
@@ -81,19 +95,21 @@ def plan_screening(
     for runs, share in _FORMS:
         jobs = tuple(_shortened(job, runs, share) for job in unit_jobs)
         seconds = pace * boot_seconds(testbox, jobs)
-        fit = min(int(hours * 3600.0 / seconds) // 4 * 4, SCREENING_MOST_BOOTS)
-        if fit >= SCREENING_BOOTS:
+        fit = min(int(hours * 3600.0 / seconds / size.arms) // 4 * 4, size.most)
+        if fit >= size.fewest:
             return ScreeningPlan(
                 unit_jobs=jobs,
                 boots=fit,
+                arms=size.arms,
                 boot_seconds=seconds,
                 full_boot_seconds=pace * full,
                 runtime_share=share,
             )
+    needed = size.arms * size.fewest
     raise NightTooShort(
-        f"{SCREENING_BOOTS} boots with the shortest runs take"
-        f" {duration(SCREENING_BOOTS * seconds)}, and --hours is {hours:g}: give"
-        f" --hours {math.ceil(SCREENING_BOOTS * seconds / 3600.0)}, or watch fewer jobs there"
+        f"{needed} boots with the shortest runs take {duration(needed * seconds)}, and --hours is"
+        f" {hours:g}: give --hours {math.ceil(needed * seconds / 3600.0)},"
+        " or watch fewer jobs there"
     )
 
 
@@ -150,8 +166,8 @@ def judge_screening(
     findings: dict[Finding, str] = {}
     measured: list[Finding] = []
     least = MOVED_LEAST_SHARE * math.log1p(rule.min_effect_pct / 100.0)
-    scaled = _scaled(kept)
-    repeated = [values for values in scaled if len(values) > 1]
+    logs = scaled([boot.values for boot in kept])
+    repeated = [values for values in logs if len(values) > 1]
     if len(repeated) >= _FEWEST:
         measured.append("warm-up")
         shift = [float(values[0] - values[1:].mean()) for values in repeated]
@@ -161,8 +177,8 @@ def judge_screening(
                 f"the first run of a boot is {_by(middle)} the others: left out here; `warmup: 1`"
                 " in the job leaves it out"
             )
-            scaled = [values[1:] if len(values) > 1 else values for values in scaled]
-    means = [float(values.mean()) for values in scaled]
+            logs = [values[1:] if len(values) > 1 else values for values in logs]
+    means = [float(values.mean()) for values in logs]
     straight = _look_for_drift(kept, means, least, findings, measured)
     if len(means) >= SCREENING_BOOTS // 2:
         measured.append("modes")
@@ -171,7 +187,7 @@ def judge_screening(
                 f"two modes: {100.0 * modes.share:.0f} % of the boots are {_by(modes.apart)} the"
                 " others"
             )
-    record = _record(scaled, means, straight, kept)
+    record = _record(logs, means, straight, kept)
     return ScreenedMetric(
         unit_job=job.name,
         metric=metric,
@@ -184,9 +200,13 @@ def judge_screening(
     )
 
 
-def _scaled(boots: Sequence[ScreenedBoot]) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """Map values to logarithms, or to shares of their mean magnitude if any is zero or less."""
-    values = [np.asarray(boot.values, dtype=np.float64) for boot in boots]
+def scaled(
+    boots: Sequence[Sequence[float]],
+) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Map the values of each boot to logarithms, or to shares of their mean magnitude if any is
+    zero or less.
+    """
+    values = [np.asarray(boot, dtype=np.float64) for boot in boots]
     if not values or min(float(v.min()) for v in values) > 0:
         return [np.log(v) for v in values]
     unit = float(np.mean([np.abs(v).mean() for v in values])) or 1.0
@@ -261,7 +281,7 @@ def _flat(values: Sequence[float]) -> list[float]:
 
 
 def _record(
-    scaled: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]],
+    logs: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]],
     means: Sequence[float],
     straight: Sequence[float],
     boots: Sequence[ScreenedBoot],
@@ -279,7 +299,7 @@ def _record(
                 values=tuple(float(v) for v in np.exp(values - mean + level - centre)),
             )
             for k, (boot, values, mean, level) in enumerate(
-                zip(boots, scaled, means, straight, strict=True)
+                zip(boots, logs, means, straight, strict=True)
             )
         ]
     )

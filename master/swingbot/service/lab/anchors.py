@@ -9,7 +9,7 @@ from typing import Final
 
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.plan.alerts import MOVED
-from swingbot.core.plan.boot_numbers import BootPurpose
+from swingbot.core.plan.boot_numbers import NIGHTS, BootPurpose
 from swingbot.service.ports import LabSettings, Transaction
 from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.comparisons import Comparisons
@@ -72,9 +72,7 @@ def compare_anchor(
         (
             anchor
             for anchor in reversed(anchors.of_testbox(testbox, "done"))
-            if anchor.base == variant
-            and anchor.parts == parts
-            and anchor.purpose != BootPurpose.SCREEN
+            if anchor.base == variant and anchor.parts == parts and anchor.purpose not in NIGHTS
         ),
         None,
     )

@@ -5,12 +5,12 @@ testbox resolves.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
-from swingbot.core.model.records import Comparison, NewComparison, base_and_head
+from swingbot.core.model.records import Arm, Comparison, NewComparison, base_and_head
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.plan.boot_numbers import BootPurpose
+from swingbot.core.plan.boot_numbers import NIGHTS, BootPurpose
 from swingbot.core.plan.long_screening import (
     NightTooShort,
     ScreenedBoot,
@@ -25,6 +25,7 @@ from swingbot.service.ports import Catalogue, RequestError, Transaction
 from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.deadline import run_seconds, runtime_seconds
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -32,16 +33,23 @@ from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 
+AS_IT_IS: Final = "as-it-is"  # the row of a doctor's night with the whole tuning list
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRequest:
-    """What a night would boot on a testbox."""
+    """What a night would boot on a testbox; of the doctor's, unit jobs by item that is off, and
+    why other items are not switched.
+    """
 
     testbox: str
     kernel: AnchorKernel
     commit: str
     build_key: str
     plan: ScreeningPlan
+    purpose: BootPurpose = BootPurpose.SCREEN
+    items: Mapping[str, tuple[UnitJob, ...]] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_night(
@@ -51,28 +59,8 @@ def plan_night(
 
     Raises RequestError: no such testbox, no known kernel, out of service, or too few hours.
     """
-    state, reason = tx.testboxes.reasons().get(testbox, ("gone", None))
-    if testbox not in testboxes.present or state == "gone":
-        raise RequestError(
-            f"testbox {testbox!r} does not exist; choose from"
-            f" {', '.join(sorted(testboxes.present))}"
-        )
-    if testboxes.present[testbox].repeatable:
-        raise RequestError(
-            f"testbox {testbox} counts instructions: boots repeat their numbers there, and there is"
-            " no noise to measure"
-        )
-    if state != "active":
-        raise RequestError(
-            f"testbox {testbox} is {state} ({reason or 'no reason given'}):"
-            f" `swingbot testbox resume {testbox}` first"
-        )
-    kernel = tx.anchors.kernel(testbox) or tx.anchors.asked_kernel(testbox)
-    if kernel is None:
-        raise RequestError(
-            f"no kernel is known for testbox {testbox}: watch a tree there first (`swingbot tree"
-            f" add ... --testbox {testbox}`); the night boots its base with its jobs"
-        )
+    check_in_service(testboxes, tx.testboxes, tx.anchors, testbox, BootPurpose.SCREEN)
+    kernel = night_kernel(tx.anchors, testbox)
     variant = tx.variants.get(kernel.variant)
     try:
         plan = plan_screening(
@@ -92,12 +80,55 @@ def plan_night(
     )
 
 
-def open_night(anchors: Anchors, testbox: str) -> Comparison | None:
-    """Return the night that is under way on a testbox; None if there is none."""
+def check_in_service(
+    testboxes: KnownTestboxes,
+    states: Testboxes,
+    anchors: Anchors,
+    testbox: str,
+    purpose: BootPurpose,
+) -> None:
+    """Raise RequestError if a night for this purpose cannot begin on a testbox."""
+    state, reason = states.reasons().get(testbox, ("gone", None))
+    if testbox not in testboxes.present or state == "gone":
+        raise RequestError(
+            f"testbox {testbox!r} does not exist; choose from"
+            f" {', '.join(sorted(testboxes.present))}"
+        )
+    if testboxes.present[testbox].repeatable:
+        raise RequestError(
+            f"testbox {testbox} counts instructions: boots repeat their numbers there, and there is"
+            " no noise to measure"
+        )
+    if state != "active":
+        raise RequestError(
+            f"testbox {testbox} is {state} ({reason or 'no reason given'}):"
+            f" `swingbot testbox resume {testbox}` first"
+        )
+    for other in NIGHTS:
+        if other != purpose and (running := open_night(anchors, testbox, other)) is not None:
+            raise RequestError(
+                f"night c{running.id} is under way on testbox {testbox}: wait for it"
+                f" (`swingbot testbox {other} {testbox}`), or `swingbot cancel c{running.id}`"
+            )
+
+
+def night_kernel(anchors: Anchors, testbox: str) -> AnchorKernel:
+    """Return the kernel that a night boots on a testbox. Raises RequestError."""
+    kernel = anchors.kernel(testbox) or anchors.asked_kernel(testbox)
+    if kernel is None:
+        raise RequestError(
+            f"no kernel is known for testbox {testbox}: watch a tree there first (`swingbot tree"
+            f" add ... --testbox {testbox}`); the night boots its base with its jobs"
+        )
+    return kernel
+
+
+def open_night(anchors: Anchors, testbox: str, purpose: BootPurpose) -> Comparison | None:
+    """Return the night for a purpose that is under way on a testbox; None if there is none."""
     nights = [
         anchor
         for anchor in anchors.of_testbox(testbox, "waiting", "running")
-        if anchor.purpose == BootPurpose.SCREEN
+        if anchor.purpose == purpose
     ]
     return nights[-1] if nights else None
 
@@ -108,17 +139,24 @@ def begin_night(
     """Order a night and return its comparison; one that is under way stays, and is returned."""
     with transaction("screen testbox") as tx:
         tx.testboxes.lock(night.testbox)  # of two requests at once, the second sees the first
-        if (running := open_night(tx.anchors, night.testbox)) is not None:
+        if (running := open_night(tx.anchors, night.testbox, night.purpose)) is not None:
             return running.id
         variant = night.kernel.variant
+        spec = tx.specs.add(night.plan.unit_jobs)
+        arms = [
+            Arm(name=item, variant=variant, specs={spec: tx.specs.add(jobs)})
+            for item, jobs in night.items.items()
+        ]
         return tx.comparisons.add(
             NewComparison(
                 kind="anchor",
                 tree=night.kernel.tree,
-                arms=base_and_head(variant, variant),
+                arms=(Arm(name=AS_IT_IS, variant=variant), *arms)
+                if arms
+                else base_and_head(variant, variant),
                 boots=night.plan.boots,
-                parts=((night.testbox, tx.specs.add(night.plan.unit_jobs)),),
-                purpose=BootPurpose.SCREEN,
+                parts=((night.testbox, spec),),
+                purpose=night.purpose,
             )
         )
 

@@ -43,7 +43,7 @@ class Boots(Protocol):
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
         """Return the facts of the testbox's latest successful boot, of this image if one is given;
-        {} if there is none.
+        {} if there is none. Boots of a doctor's night do not count.
         """
 
     def latest_facts_of(self, testboxes: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,10 @@ class Noise(Protocol):
     """Noise records of testboxes, and the boots they are computed from."""
 
     def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
-        """Return the testbox's last 3000 measured boots, by (unit job, metric) of benchmarks."""
+        """Return the testbox's last 3000 measured boots, by (unit job, metric) of benchmarks.
+
+        Boots of a doctor's night, which lack an item of the tuning list, do not count.
+        """
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
         """Return the unit jobs of the same boots by name, in their latest form."""
