@@ -252,6 +252,7 @@ def _culprit(conn: sa.Connection, past: Past) -> None:
         "culprit": {"commit": commits[1].commit, "subject": "mm: step 2"},
         "probability": 0.97,
         "change_pct": -6.0,
+        "culprits": [{"commit": commits[1].commit, "probability": 0.97, "change_pct": -6.0}],
         "candidates": candidates,
     }
     proof = make.a_comparison(

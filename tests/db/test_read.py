@@ -544,7 +544,8 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
             conn, {"tree": "mm-demo", "status": "done,failed", "testbox": "vm-icount"}
         )
     ] == [f"c{number}"]
-    assert read.list_comparisons(conn, {"tree": "other"}) == []
+    with pytest.raises(ValueError, match="tree cannot be 'other'; it is one of mm-demo"):
+        read.list_comparisons(conn, {"tree": "other"})
     (comparison,) = read.list_comparisons(conn)
     assert comparison["headline"]["verdict"] == "worse"
     assert comparison["headline"]["metric"] == make.METRIC

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from swingbot.core import limits
 from swingbot.core.incident.decide import ACTS, Act, InvalidState, decide, tidy
 from swingbot.core.incident.impact import MeasuredRow, impacts
-from swingbot.core.incident.level import beyond, check, check_spread, log_ratio, percent
+from swingbot.core.incident.level import (
+    beyond,
+    check,
+    check_spread,
+    log_ratio,
+    percent,
+    recovered,
+)
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
@@ -217,3 +224,26 @@ def test_a_change_of_the_spread_is_still_there_or_nothing_is_known(
     assert (
         check_spread(3.0, None).words == "the tip could not be measured: no run of it has a result"
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "later", "since"),
+    [
+        (-6.0, [], None),
+        (-6.0, [6.4], 0),
+        (-6.0, [2.0], None),
+        (-6.0, [2.0, 4.3], 1),
+        (-6.0, [-3.0, 6.4], None),
+        (-6.0, [6.4, -6.0], None),
+        (-6.0, [6.4, -6.0, 6.4], 2),
+        (6.4, [-6.0], 0),
+        (-6.0, [12.0], 0),
+        (None, [6.4], None),
+        (0.0, [6.4], None),
+        (-100.0, [6.4], None),
+    ],
+)
+def test_a_history_has_recovered_from_the_step_behind_which_it_stays_back(
+    found: float | None, later: list[float], since: int | None
+) -> None:
+    assert recovered(found, later) == since

@@ -13,6 +13,7 @@ from swingbot_db.probe import check
 from .access import access_events, asked_by, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
+from .choices import LISTS, list_choices
 from .compilers import list_compilers
 from .estimate import LabQueue, mean_boot_seconds
 from .history import history, levels
@@ -62,6 +63,7 @@ from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
 __all__ = [
+    "LISTS",
     "REACHABLE",
     "LabQueue",
     "NotFound",
@@ -88,6 +90,7 @@ __all__ = [
     "known_names",
     "levels",
     "list_bisections",
+    "list_choices",
     "list_comparisons",
     "list_compilers",
     "list_experiments",

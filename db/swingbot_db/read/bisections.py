@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from statistics import fmean, stdev
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 
@@ -13,10 +13,11 @@ from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import act_of
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, LogEntry
+from swingbot.core.model.statuses import BisectionStatus, RequestOrigin, words
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
-from .rows import Row, by_id, first, piece, rows, shown, where
+from .rows import Filters, Row, by_id, first, piece, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
@@ -79,6 +80,16 @@ SELECT DISTINCT o.testbox, o.state FROM want w JOIN orders o ON o.id = w.order_i
 WHERE w.bisection = :id AND o.state IN ('waiting', 'ready')
 """
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
+FILTERS: Final = Filters(
+    {
+        "tree": "t.name",
+        "status": "b.status",
+        "testbox": "b.testbox",
+        "metric": "b.metric",
+        "origin": "b.origin",
+    },
+    {"status": words(BisectionStatus), "origin": words(RequestOrigin)},
+)
 _LIST = """
 SELECT {key},
   b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status,
@@ -355,14 +366,9 @@ def list_bisections(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
 ) -> ListPiece:
     """Newest first. Filters: tree, status, testbox, metric, origin. `best` is the top suspect."""
-    allowed = {
-        "tree": "t.name",
-        "status": "b.status",
-        "testbox": "b.testbox",
-        "metric": "b.metric",
-        "origin": "b.origin",
-    }
-    some = piece(conn, _LIST, (("-b.id", int),), where(filters, allowed), limit=limit, after=after)
+    FILTERS.check(conn, filters)
+    filtered = where(filters, FILTERS.columns)
+    some = piece(conn, _LIST, (("-b.id", int),), filtered, limit=limit, after=after)
     lines = []
     for row in some:
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 
 from swingbot.core.incident.impact import Impact, MeasuredRow, impacts
+from swingbot.core.incident.level import recovered
 from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.cursor import ListPiece
-from swingbot.core.model.documents import Bisection, Gate, Incident, Place, Sighting
+from swingbot.core.model.documents import (
+    Bisection,
+    Gate,
+    Incident,
+    LooksFixed,
+    Place,
+    Sighting,
+)
+from swingbot.core.model.statuses import (
+    Direction,
+    IncidentStatus,
+    ReportKind,
+    ReportState,
+    words,
+)
 from swingbot.core.table.verdict import in_words
 
 from .bisections import bisection
 from .moderation import moderated
 from .proof import gates
-from .rows import Row, by_id, piece, rows, shown, where
+from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
 from .tables import rows_of
 
 # What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
@@ -67,13 +82,84 @@ SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs A
          o.next_try
 FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
 """
+# What each search of an incident found, with the size that its mail has; a copy of the culprit in
+# another tree has a commit of its own.
 _LIST = """
-SELECT {key}, i.id, i.status, i.merged_into, i.created_at, t.name AS tree, v.commit, v.subject,
+WITH searches AS MATERIALIZED (
+  SELECT search, commits, change_pct, low_pct, high_pct FROM v_searches
+  WHERE status IN ('culprit', 'several')
+), effect AS MATERIALIZED (
+  SELECT s.incident, b.testbox, b.unit_job, b.metric, f.change_pct, f.low_pct, f.high_pct,
+    (b.conclusion->>'spread_ratio')::double precision AS spread_ratio,
+    CASE WHEN f.change_pct IS NULL OR d.better IS NULL THEN coalesce(w.direction, 'changed')
+      WHEN (f.change_pct > 0) = (d.better = 'higher') THEN 'better' ELSE 'worse' END AS direction
+  FROM sighting s JOIN bisection b ON b.id = s.bisection JOIN variant v ON v.id = s.culprit
+  JOIN bisection_family y ON y.id = b.id
+  LEFT JOIN searches f ON f.search = 'b' || b.id AND f.commits = ARRAY[v.commit]
+  LEFT JOIN LATERAL (SELECT direction FROM swing
+    WHERE bisection = y.root AND (testbox, unit_job, metric) = (b.testbox, b.unit_job, b.metric)
+    ORDER BY id LIMIT 1) w ON true
+  LEFT JOIN LATERAL (SELECT detail->>'better' AS better FROM comparison_row
+    WHERE (unit_job, metric) = (b.unit_job, b.metric) AND testbox = b.testbox
+    ORDER BY comparison DESC LIMIT 1) d ON true
+), whole AS (
+  SELECT incident, array_agg(DISTINCT testbox) AS testboxes,
+    count(DISTINCT (testbox, unit_job, metric)) - 1 AS more
+  FROM effect GROUP BY incident
+), top AS (
+  SELECT DISTINCT ON (incident) * FROM effect
+  ORDER BY incident, direction = 'worse' DESC, abs(change_pct) DESC NULLS LAST, testbox, metric
+)
+SELECT {key}, i.id, i.status, i.merged_into, i.fixed_by, i.created_at, t.name AS tree, v.commit,
+       v.subject, v.author, top.metric, top.unit_job, top.change_pct, top.spread_ratio,
+       CASE WHEN top.low_pct IS NOT NULL THEN ARRAY[top.low_pct, top.high_pct] END AS interval_pct,
+       coalesce(top.direction, 'changed') AS direction, coalesce(whole.more, 0) AS more,
+       coalesce(whole.testboxes, '{{}}') AS testboxes, own.who AS owner,
        (SELECT array_agg(ib.bisection ORDER BY ib.bisection) FROM incident_bisection ib
          WHERE ib.incident = i.id) AS bisections,
        (SELECT array_agg(r.id ORDER BY r.id) FROM report r WHERE r.incident = i.id) AS reports
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit
+LEFT JOIN top ON top.incident = i.id LEFT JOIN whole ON whole.incident = i.id
+LEFT JOIN LATERAL (SELECT e.who FROM incident_event e
+  WHERE e.incident = i.id AND e.who <> 'swingbot' ORDER BY e.id DESC LIMIT 1) own ON true
 {where} ORDER BY {order} LIMIT :limit
+"""
+_SORTS: Final[Mapping[str, SortKey]] = {
+    "newest": (("-i.id", int),),
+    "oldest": (("i.id", int),),
+    "change": (("-abs(coalesce(top.change_pct, 0))", float), ("-i.id", int)),
+    "author": (('v.author COLLATE "C"', str), ("-i.id", int)),
+}
+_OF_EFFECTS: Final = ("testbox", "metric")  # filters that any effect of an incident may match
+_COLUMNS: Final = {
+    "tree": "t.name",
+    "status": "i.status",
+    "direction": "coalesce(top.direction, 'changed')",
+    "owner": "own.who",
+}
+FILTERS: Final = Filters(
+    _COLUMNS | dict.fromkeys((*_OF_EFFECTS, "author"), ""),
+    {"status": words(IncidentStatus), "direction": words(Direction), "sort": tuple(_SORTS)},
+)
+# Later steps of the metrics of open incidents: tips behind the one that brought the culprit.
+_LATER = """
+SELECT s.incident, b.testbox, b.metric, own.change_pct AS found_pct, f.commit, f.change_pct,
+  (SELECT x.subject FROM variant x WHERE x.commit = f.commit LIMIT 1) AS subject,
+  coalesce(tip.seen_at, upto.seen_at) AS seen_at
+FROM sighting s JOIN bisection b ON b.id = s.bisection JOIN tree t ON t.id = b.tree
+JOIN incident i ON i.id = s.incident AND i.status = 'open' AND i.fixed_by IS NULL
+JOIN variant v ON v.id = s.culprit JOIN bisection_family y ON y.id = b.id
+JOIN bisection root ON root.id = y.root
+JOIN v_tips bad ON bad.tree = t.name AND bad.commit = root.bad
+JOIN v_searches own ON own.search = 'b' || b.id AND own.commits = ARRAY[v.commit]
+JOIN v_tree_findings f ON (f.tree, f.testbox, f.unit_job, f.metric)
+    = (t.name, b.testbox, b.unit_job, b.metric) AND f.kind = 'step' AND f.change_pct IS NOT NULL
+LEFT JOIN v_tips tip ON tip.tree = t.name AND tip.commit = f.commit
+LEFT JOIN bisection_family z ON 'b' || z.id = f.search
+LEFT JOIN bisection later ON later.id = z.root
+LEFT JOIN v_tips upto ON upto.tree = t.name AND upto.commit = later.bad
+WHERE s.incident = ANY(:incidents) AND coalesce(tip.place, upto.place) > bad.place
+ORDER BY s.incident, b.id, coalesce(tip.place, upto.place)
 """
 _LIST_REPORTS = """
 SELECT {key},
@@ -83,6 +169,12 @@ SELECT {key},
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 {where} ORDER BY {order} LIMIT :limit
 """
+
+
+REPORT_FILTERS: Final = Filters(
+    {"state": "r.state", "kind": "r.kind", "incident": "r.incident"},
+    {"state": words(ReportState), "kind": words(ReportKind)},
+)
 
 
 def incident(conn: sa.Connection, id: int | str) -> Incident:
@@ -132,6 +224,7 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
+        "looks_fixed": looks_fixed(conn, [number]).get(number),
         "created_at": row["created_at"],
     }
 
@@ -213,33 +306,87 @@ def report(conn: sa.Connection, id: int | str) -> Row:
 def list_incidents(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
 ) -> ListPiece:
-    """Newest first. Filters: tree, status."""
-    filtered = where(filters, {"tree": "t.name", "status": "i.status"})
+    """Newest first. Filters: tree, status, direction, owner, testbox and metric of any effect,
+    author (a part of it). `sort` is `newest`, `oldest`, `change` or `author`.
+
+    An incident has its largest regression, else its largest change; `owner` decided about it last;
+    `looks_fixed` is `looks_fixed`. Raises ValueError for unknown filters and values.
+    """
+    given = dict(filters or {})
+    FILTERS.check(conn, given)
+    order = _SORTS[given.pop("sort", None) or "newest"]
+    clauses, more = [], {}
+    for name in _OF_EFFECTS:
+        if value := given.pop(name, None):
+            clauses.append(
+                f"EXISTS (SELECT FROM effect e WHERE e.incident = i.id AND e.{name} = ANY(:{name}))"
+            )
+            more[name] = str(value).split(",")
+    if author := given.pop("author", None):
+        clauses.append("strpos(lower(v.author), lower(:author)) > 0")
+        more["author"] = author
+    clause, params = where(given, _COLUMNS)
+    for one in clauses:
+        clause += f"{' AND ' if clause else 'WHERE '}{one}"
+    some = piece(conn, _LIST, order, (clause, params | more), limit=limit, after=after)
+    fixed = looks_fixed(conn, [row["id"] for row in some if row["status"] == "open"])
     matches = []
-    some = piece(conn, _LIST, (("-i.id", int),), filtered, limit=limit, after=after)
     for row in some:
-        culprit = {"commit": row.pop("commit"), "subject": row.pop("subject")}
-        ids = {
+        culprit = {key: row.pop(key) for key in ("commit", "subject", "author")}
+        lists = {
             "bisections": [shown("bisection", n) for n in row["bisections"] or []],
             "reports": [shown("report", n) for n in row["reports"] or []],
+            "testboxes": sorted(row["testboxes"]),
         }
         matches.append(
             row
-            | ids
+            | lists
             | {
                 "id": shown("incident", row["id"]),
                 "culprit": culprit,
                 "merged_into": shown("incident", row["merged_into"]),
+                "looks_fixed": fixed.get(row["id"]),
             }
         )
     return some.with_rows(matches)
+
+
+def open_incidents(conn: sa.Connection) -> list[int]:
+    """Numbers of the incidents that are open and for which nobody has named a fix."""
+    found = rows(conn, "SELECT id FROM incident WHERE status = 'open' AND fixed_by IS NULL")
+    return [row["id"] for row in found]
+
+
+def looks_fixed(conn: sa.Connection, incidents: Sequence[int]) -> dict[int, LooksFixed]:
+    """Since when the tips of a branch are back at the level from before an open incident, by
+    incident; one that is not back on each testbox where a search found it is left out.
+
+    A person confirms it by `incident fixed-by`, which measures it.
+    """
+    searched: dict[int, dict[tuple[str, str, float], list[Row]]] = {}
+    for row in rows(conn, _LATER, incidents=list(incidents)) if incidents else []:
+        key = (row["testbox"], row["metric"], row["found_pct"])
+        searched.setdefault(row["incident"], {}).setdefault(key, []).append(row)
+    found: dict[int, LooksFixed] = {}
+    for incident, places in searched.items():
+        steps = [
+            later[at]
+            for (_, _, size), later in places.items()
+            if (at := recovered(size, [row["change_pct"] for row in later])) is not None
+        ]
+        if len(steps) == len(places):
+            last = max(steps, key=lambda row: str(row["seen_at"]))
+            keys = ("commit", "subject", "change_pct", "testbox", "metric", "seen_at")
+            found[incident] = cast(LooksFixed, {key: last[key] for key in keys})
+    return found
 
 
 def list_reports(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
 ) -> ListPiece:
     """Newest first. Filters: state, kind, incident (a number)."""
-    filtered = where(filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"})
+    REPORT_FILTERS.check(conn, filters)
+    filtered = where(filters, REPORT_FILTERS.columns)
     some = piece(conn, _LIST_REPORTS, (("-r.id", int),), filtered, limit=limit, after=after)
     return some.with_rows(
         row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"])}

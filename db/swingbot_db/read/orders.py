@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from swingbot.core.model import cursor
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.statuses import OrderState, words
 
 from .facts import sheet_of
-from .rows import Row, by_id, first, piece, rows, shown, where
+from .rows import Filters, Row, by_id, first, piece, rows, shown, where
 from .rows import number as number_of
 
 _ORDER = """
@@ -247,6 +248,18 @@ def first_samples_of_boot(
     return rows(conn, _FIRST_OF_BOOT, id=number_of("boot", id), **more)
 
 
+FILTERS: Final = Filters(
+    {
+        "kind": "o.kind",
+        "state": "o.state",
+        "testbox": "o.testbox",
+        "tree": "t.name",
+        "series": "o.series",
+    },
+    {"kind": ("build", "boot"), "state": words(OrderState)},
+)
+
+
 def list_orders(
     conn: sa.Connection,
     filters: Mapping[str, Any] | None = None,
@@ -254,15 +267,7 @@ def list_orders(
     after: str = "",
 ) -> ListPiece:
     """Newest first. Filters: kind, state, testbox, tree, series."""
-    filtered = where(
-        filters,
-        {
-            "kind": "o.kind",
-            "state": "o.state",
-            "testbox": "o.testbox",
-            "tree": "t.name",
-            "series": "o.series",
-        },
-    )
+    FILTERS.check(conn, filters)
+    filtered = where(filters, FILTERS.columns)
     some = piece(conn, _LIST, (("-o.id", int),), filtered, limit=limit, after=after)
     return some.with_rows(row | {"id": shown("order", row["id"])} for row in some)

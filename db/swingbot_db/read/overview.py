@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.keep.health import LONG_SECONDS
+from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 
 from . import testbox_status
 from .bisections import bisection, list_bisections
 from .estimate import LabQueue
-from .incidents import list_incidents, list_reports
+from .incidents import list_incidents, list_reports, looks_fixed, open_incidents
 from .moderation import switch
 from .rows import ORDER_STATE, Row, rows, shown
 from .tables import list_tables, table
@@ -312,6 +313,15 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
                 f"mail is stopped by {mail['who']}{why}; no report is sent until"
                 " `swingbot report resume`",
                 "/outbox",
+            )
+        )
+    for incident, fix in looks_fixed(conn, open_incidents(conn)).items():
+        id, commit = ids.show("incident", incident), fix["commit"][:12]
+        problems.append(
+            _problem(
+                f"incident {id} looks fixed since {commit} ({fix['change_pct']:+.1f} %): confirm it"
+                f" with `swingbot incident fixed-by {id} {commit}`, which measures that tip",
+                f"/incident/{id}",
             )
         )
     for row in rows(conn, _STUCK_MAIL):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -67,6 +68,48 @@ def by_id(conn: sa.Connection, sql: str, kind: str, id_: int | str) -> Row:
     if row is None:
         raise NotFound(missing(kind, key))
     return row
+
+
+# Where the names that a filter may have are listed; other filters have words, or take any text.
+_NAMES: Final = {
+    "tree": "SELECT DISTINCT name FROM tree ORDER BY name",
+    "testbox": "SELECT name FROM testbox ORDER BY name",
+}
+_FEW: Final = 20  # values that an error lists
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a list can be filtered by: SQL expressions by name, and the words of some of them."""
+
+    columns: Mapping[str, str]
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def choices(self, conn: sa.Connection) -> dict[str, list[str]]:
+        """The values that each filter may have; none: any text."""
+        return {name: self._known(conn, name) for name in (*self.columns, *self._further)}
+
+    @property
+    def _further(self) -> list[str]:
+        return [name for name in self.words if name not in self.columns]
+
+    def _known(self, conn: sa.Connection, name: str) -> list[str]:
+        if name in self.words:
+            return list(self.words[name])
+        return [row["name"] for row in rows(conn, _NAMES[name])] if name in _NAMES else []
+
+    def check(self, conn: sa.Connection, filters: Mapping[str, Any] | None) -> None:
+        """Raise ValueError for a value that a filter with known values cannot have."""
+        for name, value in (filters or {}).items():
+            if value in (None, "") or name not in (*self.columns, *self.words):
+                continue
+            known = self._known(conn, name) if name in _NAMES or name in self.words else None
+            for one in str(value).split(",") if known is not None else ():
+                if known is not None and one not in known:
+                    some = ", ".join(known[:_FEW]) + (" ..." if len(known) > _FEW else "")
+                    raise ValueError(
+                        f"{name} cannot be {one[:80]!r}; it is one of {some or '(none yet)'}"
+                    )
 
 
 def where(filters: Mapping[str, Any] | None, allowed: Mapping[str, str]) -> tuple[str, Row]:

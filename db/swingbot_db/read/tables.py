@@ -12,11 +12,12 @@ from swingbot.core.model import cursor, ids
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Progress, SwingEvidence, Table
 from swingbot.core.model.lookup import NotFound, missing
+from swingbot.core.model.statuses import ComparisonKind, ComparisonStatus, words
 from swingbot.core.table.references import references
 
 from . import estimate, testbox_status
 from .facts import facts_differ
-from .rows import Row, first, number, piece, rows, shown, where
+from .rows import Filters, Row, first, number, piece, rows, shown, where
 from .variants import variants
 
 _TABLE = """
@@ -388,6 +389,13 @@ def measured_in_table(conn: sa.Connection, id: int | str) -> list[Row]:
     return rows(conn, _MEASURED, id=found_table(conn, id)["id"])
 
 
+_COLUMNS: Final = {"tree": "t.name", "status": "c.status", "kind": "c.kind"}
+FILTERS: Final = Filters(
+    _COLUMNS | {"testbox": ""},  # of a part
+    {"status": words(ComparisonStatus), "kind": words(ComparisonKind)},
+)
+
+
 def list_tables(
     conn: sa.Connection,
     filters: Mapping[str, Any] | None = None,
@@ -400,18 +408,16 @@ def list_tables(
     `headline` is the headline row that a reader wants to know first, None if there is none; rows
     are counted over headline metrics, against the first reference. `only` is an SQL condition.
     """
+    FILTERS.check(conn, filters)
     testbox = (filters or {}).get("testbox")
-    clause, params = where(
-        {k: v for k, v in (filters or {}).items() if k != "testbox"},
-        {"tree": "t.name", "status": "c.status", "kind": "c.kind"},
-    )
+    clause, params = where({k: v for k, v in (filters or {}).items() if k != "testbox"}, _COLUMNS)
     clause += (" AND " if clause else "WHERE ") + only
     if testbox:
         clause += (
             " AND EXISTS (SELECT 1 FROM comparison_part p"
-            " WHERE p.comparison = c.id AND p.testbox = :testbox)"
+            " WHERE p.comparison = c.id AND p.testbox = ANY(:testbox))"
         )
-        params["testbox"] = testbox
+        params["testbox"] = str(testbox).split(",")
     some = piece(conn, _LIST, (("-c.id", int),), (clause, params), limit=limit, after=after)
     return some.with_rows(
         row | {"id": ids.of_table(row["kind"], row["id"]), "testboxes": row["testboxes"] or []}

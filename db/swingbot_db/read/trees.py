@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from swingbot.core.model.comparison_row import key_of
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.statuses import TestboxState, words
 
 from . import testbox_status
 from .histories import histories
 from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
 from .patches import patches
-from .rows import Row, SortKey, by_id, piece, rows, shown, where
+from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
 from .tables import list_tables
 from .time_use import time_use
 from .variants import variants
@@ -88,11 +89,24 @@ _BY_TREE: SortKey = (
 _BY_TESTBOX: SortKey = (('x.state COLLATE "C"', str), ('x.name COLLATE "C"', str))
 
 
+TREE_FILTERS: Final = Filters(
+    {"name": "t.name", "state": "t.state"}, {"state": ("watched", "removed")}
+)
+TESTBOX_FILTERS: Final = Filters(
+    {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"},
+    {"state": words(TestboxState)},
+)
+METRIC_FILTERS: Final = Filters(
+    {"testbox": "m.testbox", "unit_job": "m.unit_job", "metric": "m.metric"}
+)
+
+
 def list_trees(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100, after: str = ""
 ) -> ListPiece:
     """Watched trees first. Filters: name, state."""
-    filtered = where(filters, {"name": "t.name", "state": "t.state"})
+    TREE_FILTERS.check(conn, filters)
+    filtered = where(filters, TREE_FILTERS.columns)
     some = piece(conn, _TREES, _BY_TREE, filtered, limit=limit, after=after)
     return some.with_rows(row | {"id": shown("tree", row["id"])} for row in some)
 
@@ -132,7 +146,8 @@ def list_testboxes(
 
     `doing` is the testbox's current work, None if it is free; `now` is `testbox_status.now`.
     """
-    filtered = where(filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"})
+    TESTBOX_FILTERS.check(conn, filters)
+    filtered = where(filters, TESTBOX_FILTERS.columns)
     testboxes = []
     some = piece(conn, _TESTBOXES, _BY_TESTBOX, filtered, limit=limit, after=after)
     for row in some:
@@ -192,9 +207,8 @@ def list_metrics(
     are None before there is a record. `alias_of` names another metric that is the same number.
     `latest` is when the boot with the highest number began.
     """
-    clause, params = where(
-        filters, {"testbox": "m.testbox", "unit_job": "m.unit_job", "metric": "m.metric"}
-    )
+    METRIC_FILTERS.check(conn, filters)
+    clause, params = where(filters, METRIC_FILTERS.columns)
     clause += f"{' AND ' if clause else 'WHERE '}{_WITH_SAMPLES}"
     some = piece(conn, _METRICS, _BY_METRIC, (clause, params), limit=limit, after=after)
     repeated = aliases(conn)

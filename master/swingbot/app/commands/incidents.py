@@ -55,18 +55,7 @@ def list_(
     if json_:
         say_json(rows)
         return
-    shown = [
-        (
-            r["id"],
-            _status(r),
-            r["tree"],
-            r["culprit"]["commit"][:12],
-            ",".join(r["reports"]),
-            r["culprit"]["subject"],
-        )
-        for r in rows
-    ]
-    click.echo(text.table(shown, ("ID", "STATUS", "TREE", "CULPRIT", "REPORTS", "SUBJECT")))
+    click.echo(text.incidents(rows))
 
 
 def _status(facts: text.Facts) -> str:

@@ -18,7 +18,6 @@ _COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "comparisons": ("id", "status", "kind", "tree", "arms", "testboxes", "reason"),
     "experiments": ("id", "status", "tree", "arms", "testboxes", "reason"),
     "bisections": ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
-    "incidents": ("id", "status", "tree", "culprit", "reports"),
     "orders": ("id", "kind", "state", "commit", "testbox", "k", "reason"),
     "reports": ("id", "state", "kind", "incident", "subject"),
     "testboxes": ("name", "tbox_group", "state", "label"),
@@ -50,7 +49,9 @@ def status(session: CommandContext, json_: bool) -> None:
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Filter such as status=running or tree=linus; repeated filters are combined with AND.",
+    help="Filter such as status=running or tree=linus; repeated filters are combined with AND."
+    " Several values with commas mean any of them; an unknown value is refused with the known"
+    " ones. Incidents also have sort=change, oldest or author.",
 )
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @with_session_json
@@ -66,6 +67,8 @@ def list_(
     rows = session.documents.listing(kind, read_overrides(filters), limit)
     if json_:
         say_json(rows)
+    elif kind == "incidents":
+        click.echo(text.incidents(rows))
     else:
         columns = _COLUMNS[kind]
         click.echo(

@@ -48,6 +48,44 @@ def left(facts: Facts) -> str:
     return "time left unknown" if eta is None else f"about {duration(round(eta, -1))} left"
 
 
+def incidents(rows: Sequence[Facts]) -> str:
+    """Format a list of incidents as a table."""
+    lines = [
+        (
+            row["id"],
+            _size(row),
+            row["metric"],
+            ",".join(row["testboxes"]),
+            row["culprit"]["commit"][:12],
+            row["culprit"]["author"].partition("<")[0].strip() or row["culprit"]["author"],
+            row["created_at"][:10],
+            _state(row),
+            row["owner"],
+            row["tree"],
+            row["culprit"]["subject"],
+        )
+        for row in rows
+    ]
+    heads = "ID CHANGE METRIC TESTBOXES COMMIT AUTHOR FOUND STATE OWNER TREE SUBJECT"
+    return table(lines, heads.split())
+
+
+def _size(row: Facts) -> str:
+    ratio, bounds = row["spread_ratio"], row["interval_pct"]
+    if ratio is not None and same_mean(ratio, bounds):
+        return times_the_spread(ratio)
+    return "-" if row["change_pct"] is None else f"{row['change_pct']:+.1f} %"
+
+
+def _state(row: Facts) -> str:
+    if row["merged_into"]:
+        return f"{row['status']} of {row['merged_into']}"
+    if fix := row["looks_fixed"]:
+        since = f"{fix['commit'][:12]} ({fix['change_pct']:+.1f} %)"
+        return f"{row['status']}; looks fixed since {since}"
+    return str(row["status"])
+
+
 def gates(gates: Sequence[Gate]) -> str:
     """Format gates of proof as a table."""
     if not gates:

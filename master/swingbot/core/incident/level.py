@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -93,3 +93,20 @@ def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) 
     return LevelCheck(
         answer="unclear", share=share, words=f"{words}: neither gone nor clearly present{reason}"
     )
+
+
+def recovered(found_pct: float | None, later: Sequence[float]) -> int | None:
+    """Return which of the `later` steps, in percent and in order, brought a history back to the
+    level from before a change of `found_pct`; None if it is not back behind the last one.
+
+    Back is what `check` calls so: at most `GONE_SHARE` of the change is left.
+    """
+    was = log_ratio(found_pct) if found_pct is not None else 0.0
+    if not was or not math.isfinite(was):
+        return None
+    left, since = was, None
+    for at, step in enumerate(later):
+        left += log_ratio(step)
+        back = left / was <= GONE_SHARE
+        since = (at if since is None else since) if back else None
+    return since

@@ -441,6 +441,17 @@ class Gate(TypedDict):
     boots: dict[str, Any]  # sides of its comparison
 
 
+class LooksFixed(TypedDict):
+    """A step of the tips that brings the level from before the culprit back."""
+
+    commit: str  # first tip with it, or the commit that a search found
+    subject: str | None  # null if no kernel of the commit was asked for
+    change_pct: float  # of the step
+    testbox: str
+    metric: str
+    seen_at: str | None  # time at which that tip was seen
+
+
 class Incident(TypedDict):
     id: str
     status: str  # `open`, `expected`, `fixed`, `invalid`, `duplicate` or `closed`
@@ -462,5 +473,7 @@ class Incident(TypedDict):
     duplicates: list[str]  # ids
     fixed_by: str | None  # commit
     fix_check: str | None  # id of the comparison that checks the fix
+    # while it is open: later tips are back at the level from before it; a person confirms that
+    looks_fixed: LooksFixed | None
     history: list[dict[str, Any]]  # `act`, `who`, `reason`, `detail`, `at`
     created_at: str

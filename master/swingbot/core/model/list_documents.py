@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from swingbot.core.model.documents import Bisection, NamedCommit, Table
+from swingbot.core.model.documents import Bisection, LooksFixed, NamedCommit, Table
 from swingbot.core.model.report_documents import LineOfAReport
 
 
@@ -54,14 +54,27 @@ class LineOfABisection(TypedDict):
 
 
 class LineOfAnIncident(TypedDict):
+    """An incident by its largest regression, else by its largest change."""
+
     id: str
+    metric: str | None  # null for one that was merged into another
+    unit_job: str | None  # null for one that was merged into another
+    change_pct: float | None  # as in its mail; null: only the spread between boots changed
+    interval_pct: list[float] | None  # 95 %, of the change
+    spread_ratio: float | None  # spread between boots behind the culprit over that before it
+    direction: str  # `worse`, `better` or `changed`
+    more: int  # further metrics and testboxes where a search found it
+    testboxes: list[str]
+    owner: str | None  # person who decided about it last
+    fixed_by: str | None  # commit
+    looks_fixed: LooksFixed | None  # as of an incident
     created_at: str
     tree: str
     bisections: list[str]  # ids
     status: str  # as of an incident
     merged_into: str | None  # id
     reports: list[str]  # ids
-    culprit: NamedCommit  # the commit
+    culprit: dict[str, Any]  # `commit`, `subject`, `author`
 
 
 class LineOfAnOrder(TypedDict):

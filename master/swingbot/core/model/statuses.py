@@ -6,7 +6,7 @@ Each is defined once. Verdicts are defined in `comparison_row`, the final states
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal, get_args
 
 # Work.
 OrderState = Literal["waiting", "ready", "running", "done", "failed", "cancelled"]
@@ -77,3 +77,14 @@ AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck", "disk"]
 
 # Whether a testbox may work; gone: its file was removed. Its activity is `TestboxPhase`.
 TestboxState = Literal["active", "drained", "quarantined", "gone"]
+
+
+def words(kind: Any) -> tuple[str, ...]:
+    """Return the words of a type of this module, in order: those of all parts of a union."""
+    return tuple(
+        dict.fromkeys(
+            word
+            for part in get_args(kind)
+            for word in ((part,) if isinstance(part, str) else words(part))
+        )
+    )

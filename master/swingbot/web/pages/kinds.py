@@ -145,7 +145,7 @@ class Pages:
                 f"Page /{plural} does not exist; lists are"
                 f" {', '.join('/' + name for name in PLURALS)}.",
             )
-        filters = dict(request.query_params)
+        filters = {name: value for name, value in request.query_params.items() if value}
         limit, after = _limit(filters.pop("limit", None)), filters.pop("after", "")
         with self._source.reading() as conn:
             try:
@@ -154,6 +154,7 @@ class Pages:
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
             more = self._beside[plural](conn) if plural in self._beside else {}
+            choices = {} if is_json(request) else self._source.read.list_choices(conn, plural)
         following = None
         if document.next:
             query = {**filters, "limit": limit, "after": document.next}
@@ -166,6 +167,7 @@ class Pages:
             rows=document,
             plural=plural,
             filters=filters,
+            choices=choices,
             following=following,
             first=not after,
             **more,
