@@ -24,8 +24,9 @@ from swingbot.core.access.roles import Role
 from swingbot.core.patchset.bundle import read_bundle
 from swingbot.service.ports import RequestError
 from tests.asking import Serve, Site
-from tests.db.test_remote_tables import elsewhere, run
+from tests.db.test_remote_tables import elsewhere, here, run
 from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.dirty_checkout import a_dirty_checkout, left
 from tests.patch_series import ENVIRONMENT
 
 WHO = {
@@ -158,6 +159,31 @@ def test_uncommitted_changes_are_refused_or_sent_as_a_commit_of_their_own(
     assert (checkout / "mm/new.c").read_text() == "int y;\n"
     assert (checkout / ".git/index").read_bytes() == index
     assert git(checkout, "rev-parse", "HEAD").decode().strip() == head
+
+
+def test_uncommitted_changes_are_measured_on_the_host_too(
+    site: Site, checkout: Path, tmp_path: Path
+) -> None:
+    a_dirty_checkout(checkout)
+    before, mirror = left(checkout), state(site)
+    ada, on_host = elsewhere(site, tmp_path), here(site)
+    words = "compare tip HEAD --dirty --boots 5"
+    plans = [json.loads(run(f"{words} --dry-run --json", env).stdout) for env in (on_host, ada)]
+    assert plans[0] == plans[1] and state(site) == mirror
+    (tip, head) = plans[0]["rows"]
+    assert tip["commit"] == site.commits[-1]
+    assert head["name"] == "HEAD" and head["subject"].startswith("uncommitted changes on")
+    asked = run(f"{words} --yes", on_host)
+    assert asked.exit_code == 0 and "untracked files, such as untracked" in asked.stderr
+    assert refs(site, "refs/swingbot/people") == [f"refs/swingbot/people/operator/{head['commit']}"]
+    assert trusts(site)[head["commit"]] == "untrusted"
+    assert git(mirror_of(site).path, "show", f"{head['commit']}:both") == b"bb\n"
+    assert run(f"{words} --yes", on_host).stdout == asked.stdout, "the same table"
+    vouched = run(f"{words} --trusted --yes", on_host)
+    assert vouched.exit_code == 0 and trusts(site)[head["commit"]] == "trusted"
+    assert left(checkout) == before
+    plain = run("compare tip HEAD --dry-run", on_host)
+    assert plain.exit_code == 2, "without --dirty, names on the host are those of its trees"
 
 
 def test_who_did_not_send_a_commit_can_neither_see_nor_use_it(

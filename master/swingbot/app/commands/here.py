@@ -12,6 +12,7 @@ import click
 from swingbot.app.commands.context import CommandContext, guarded, read_jobs
 from swingbot.app.commands.requests import (
     answer,
+    dirty_option,
     dry_run_option,
     note,
     shown_plan,
@@ -40,10 +41,11 @@ _JOBS: Final = ("vm-page-fault.yaml", "vm-hackbench.yaml")
     metavar="FILE",
     help=f"Job file: a path or the name of a shipped job (default: {', '.join(_JOBS)}).",
 )
+@dirty_option
 @dry_run_option
 @yes_option
 @guarded
-def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) -> None:
+def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, yes: bool) -> None:
     """Build and measure two commits of this checkout on this machine, without a lab.
 
     Compares HEAD with the commit where it left its upstream branch (without one: its parent), or B
@@ -53,7 +55,7 @@ def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) ->
 
     \b
     Examples:
-      swingbot here
+      swingbot here HEAD..HEAD --dirty
       swingbot here v6.12..HEAD --job vm-will-it-scale.yaml
     """
     if lacking := extras.missing(("master", "worker")):
@@ -69,10 +71,13 @@ def here(range_: str | None, jobs: tuple[str, ...], dry_run: bool, yes: bool) ->
         raise RequestError("this is not a git checkout: run it in a kernel tree")
     names = ends_of(range_) if range_ else checkout.recent()
     ends = [_resolved(checkout, name) for name in names]
+    if ends[1] == checkout.resolve("HEAD") and (changed := checkout.changed()):
+        if dirty:
+            ends[1] = checkout.with_changes(ends[1])
+        else:
+            note(f"uncommitted changes, such as {changed[0]}, are measured with --dirty only")
     for name, commit in zip(names, ends, strict=True):
         note(f"{name}: {checkout.described(commit)}")
-    if "HEAD" in names and (changed := checkout.changed()):
-        note(f"uncommitted changes, such as {changed[0]}, are not measured")
     environ = service.environment(os.environ)
     settings = load(environ=environ)
     note("starting the service")

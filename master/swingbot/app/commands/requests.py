@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -28,6 +28,9 @@ from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
+
+if TYPE_CHECKING:
+    from swingbot.core.patchset.bundle import SentCommits
 
 F = TypeVar("F", bound=Callable[..., Any])
 _POLL_SECONDS: Final = 1.0
@@ -62,7 +65,7 @@ exit_code_option = click.option(
 dirty_option = click.option(
     "--dirty",
     is_flag=True,
-    help="Send uncommitted changes of this checkout as a commit of their own.",
+    help="Measure uncommitted changes of this checkout, as a commit of their own.",
 )
 
 
@@ -73,13 +76,21 @@ def queueing(command: F) -> F:
     return command
 
 
-def refuse_dirty(dirty: bool) -> None:
-    """Raise RequestError for --dirty on the service's own host."""
-    if dirty:
-        raise RequestError(
-            "--dirty sends the changes of a checkout to a service elsewhere; on its own host"
-            " commit them to the tree's repository"
-        )
+def sent_changes(session: CommandContext, refs: Sequence[str], *, dirty: bool) -> SentCommits:
+    """Return the commits that `refs` name in the checkout around, uncommitted changes among them,
+    for the service on this host; none without `dirty`. Raises RequestError.
+    """
+    from swingbot.core.patchset.bundle import SentCommits
+
+    if not dirty:
+        return SentCommits()
+    from swingbot.app.remote.checkout import Checkout
+    from swingbot.service.asked.commits import sender
+
+    if (checkout := Checkout.around(Path.cwd(), note)) is None:
+        raise RequestError("--dirty: this is not a git checkout")
+    git = session.lab.tools.git
+    return checkout.to_send(refs, lambda ask: git.known(ask, sender(None)), dirty=True).sent
 
 
 def note(line: str) -> None:
@@ -164,12 +175,12 @@ def start(session: CommandContext, /, **given: Any) -> None:
         bisections = HttpBisections(session.login, Checkout.around(Path.cwd(), note), note)
         asked = bisections.start(request, given["jobs"], go_on, dirty=given["dirty"])
     else:
-        refuse_dirty(given["dirty"])
         require_service()
         from swingbot.app.database_bisections import start as start_here
 
         jobs = read_jobs(given["jobs"], session.settings.paths.jobs)
-        asked = start_here(session.lab, replace(request, job_files=jobs), go_on)
+        sent = sent_changes(session, (good, bad), dirty=given["dirty"])
+        asked = start_here(session.lab, replace(request, job_files=jobs, sent=sent), go_on)
     if asked is not None:
         answer_queued(session, asked, given)
 

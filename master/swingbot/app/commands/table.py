@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -20,7 +21,7 @@ from swingbot.app.commands.requests import (
     dirty_option,
     note,
     queueing,
-    refuse_dirty,
+    sent_changes,
     shown_plan,
 )
 from swingbot.app.commands.table_kernels import ReadSeries, kernels_of, rows_of
@@ -146,13 +147,13 @@ def _ask(
         tables = HttpTables(session.login, Checkout.around(Path.cwd(), note), note)
         asked = tables.ask(request, options.texts("job"), go_on, dirty=given["dirty"])
     else:
-        refuse_dirty(given["dirty"])
         require_service()
         from swingbot.app.database_tables import ask
 
         jobs = read_jobs(options.texts("job"), session.settings.paths.jobs)
         request = request_of(options, given["refs"], kind, job_files=jobs)
-        asked = ask(session.lab, request, go_on)
+        sent = sent_changes(session, request.kernels.refs, dirty=given["dirty"])
+        asked = ask(session.lab, replace(request, sent=sent), go_on)
     if asked is not None:
         answer_queued(session, asked, given)
 

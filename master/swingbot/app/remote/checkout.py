@@ -22,11 +22,14 @@ from swingbot.core.patchset.bundle import Bundle, SentCommits, written
 from swingbot.service.ports import RequestError
 
 _SECONDS: Final = 600.0
-_CONFIG: Final = ("-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
+_CONFIG: Final = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "log.showSignature=false"),
+    *("-c", "core.splitIndex=false"),  # a part of it would be in the repository
+)
 # Commits as they are sent: packs have neither replacements nor grafts.
 _AS_THEY_ARE: Final = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_CONFLICTS: Final = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
 # These mean the service's own, whatever the checkout calls so.
 _OF_TREES: Final = ("base", "tip")
 
@@ -48,25 +51,27 @@ class ToSend:
 class Checkout:
     """The repository around a directory."""
 
-    def __init__(self, path: Path) -> None:
-        """`path` is the top of a work tree, or a bare repository."""
-        self.path = path
+    def __init__(self, path: Path, say: Callable[[str], None] = lambda line: None) -> None:
+        """`path` is the top of a work tree, or a bare repository. `say` gets what the person should
+        know.
+        """
+        self.path, self._say = path, say
 
     @classmethod
     def around(cls, place: Path, say: Callable[[str], None] = lambda line: None) -> Checkout | None:
         """Return the checkout that contains `place`; None if none does, or git is missing.
 
-        `say` gets the reason why git does not read one, as that of another user.
+        `say` also gets the reason why git does not read one, as that of another user.
         """
         try:
             done = cls(place)._run("rev-parse", "--show-toplevel")
         except FileNotFoundError:
             return None
         if done.rc == 0:
-            return cls(Path(done.out.rstrip("\n")))
+            return cls(Path(done.out.rstrip("\n")), say)
         done = cls(place)._run("rev-parse", "--git-dir")
         if done.rc == 0:
-            return cls(place)
+            return cls(place, say)
         if "not a git repository" not in done.err:
             say(f"git does not read {place}: {done.err.strip()}")
         return None
@@ -139,7 +144,7 @@ class Checkout:
                         f"{self.path} has uncommitted changes, such as {changed[0]}: commit or"
                         " stash them, or give --dirty to send them as a commit of their own"
                     )
-                made = self._with_changes(head)
+                made = self.with_changes(head)
                 names = {ref: made if commit == head else commit for ref, commit in names.items()}
         tips = sorted(set(names.values()))
         missing, found = self._asked(tips, known) if tips else ([], [])
@@ -200,19 +205,23 @@ class Checkout:
 
         Raises RequestError, also for conflicts of a merge.
         """
-        if self._git("rev-parse", "--is-inside-work-tree").strip() != "true":
-            return []
-        listed = self._git("status", "--porcelain", "-z", "--untracked-files=no").split("\0")
-        if conflicts := [line[3:] for line in listed if line[:2] in _CONFLICTS]:
-            raise RequestError(
-                f"{self.path} has conflicts, such as in {conflicts[0]}: resolve them"
-            )
-        return [line[3:] for line in listed if line]
+        return [path for path, _ in self._changes()]
 
-    def _with_changes(self, head: str) -> str:
-        """Return a commit of the uncommitted changes on HEAD; the same for the same changes."""
+    def with_changes(self, head: str) -> str:
+        """Return a commit of the uncommitted changes of tracked files on HEAD; the same for the
+        same changes. Raises RequestError.
+
+        As `git commit --all` would make it, with filters and line ends, but without hooks.
+        """
+        if inner := [path for path, is_submodule in self._changes() if is_submodule]:
+            raise RequestError(f"submodule {inner[0]} has changes, which cannot be taken along")
+        listed = self._git("ls-files", "--others", "--exclude-standard", "-z")
+        if untracked := listed.split("\0")[0]:
+            self._say(f"untracked files, such as {untracked}, are left out; `git add` tracks them")
+        own = self.path / self._git("rev-parse", "--git-path", "index").rstrip("\n")
+        if not own.is_file():
+            raise RequestError(f"{self.path} has no index: make one with `git reset`")
         with tempfile.TemporaryDirectory(prefix="swingbot-dirty-") as place:
-            own = self.path / self._git("rev-parse", "--git-path", "index").rstrip("\n")
             # its time too: git reads files again that are not older than their index
             index = {"GIT_INDEX_FILE": shutil.copy2(own, place)}
             self._git("add", "--update", "--", ".", more=index)
@@ -221,6 +230,21 @@ class Checkout:
         who = {f"GIT_{role}_DATE": when for role in ("AUTHOR", "COMMITTER")}
         message = f"uncommitted changes on {head[:12]}\n".encode()
         return self._git("commit-tree", tree, "-p", head, stdin=message, more=who).strip()
+
+    def _changes(self) -> list[tuple[str, bool]]:
+        """Return the changed tracked files, and whether each is a submodule (git-status(1),
+        "Porcelain Format Version 2").
+        """
+        if self._git("rev-parse", "--is-inside-work-tree").strip() != "true":
+            return []
+        words = ("status", "--porcelain=v2", "-z", "--untracked-files=no", "--no-renames")
+        listed = [line for line in self._git(*words).split("\0") if line]
+        if conflicts := [line.split(" ", 10)[10] for line in listed if line.startswith("u ")]:
+            raise RequestError(
+                f"{self.path} has conflicts, such as in {conflicts[0]}: resolve them"
+            )
+        fields = [line.split(" ", 8) for line in listed]
+        return [(field[8], field[2].startswith("S")) for field in fields]
 
     def _git(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})

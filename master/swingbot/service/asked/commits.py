@@ -30,13 +30,18 @@ class NotOnBranch(RequestError):
 
 
 def unbundle(git: QuarantinedGit, person: Person | None, sent: SentCommits) -> None:
-    """Read the commits that a person over the web sent with a request. Raises RequestError."""
-    if person is None or sent.bundle is None:
+    """Read the commits that were sent with a request. Raises RequestError."""
+    if sent.bundle is None:
         return
     try:
-        git.unbundle(sent.bundle, person.ref_name)
+        git.unbundle(sent.bundle, sender(person))
     except GitError as error:
         raise RequestError(str(error), key="range") from None
+
+
+def sender(person: Person | None) -> str:
+    """Return the name in refs of a person over the web; None: an operator on the host."""
+    return "operator" if person is None else person.ref_name
 
 
 def admit(git: QuarantinedGit) -> None:

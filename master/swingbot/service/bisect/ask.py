@@ -126,7 +126,7 @@ def _range_of(transaction: OpenTransaction, git: Git, request: BisectionRequest)
     tree = tree_of(transaction, git, request.tree, refs)
     foreign = False
     if person is None:
-        commits = {ref: resolve_commit(git, tree, ref) for ref in refs}
+        commits = {ref: resolve_commit(git, tree, request.sent.names.get(ref, ref)) for ref in refs}
     else:
         check_tree(person, tree.name)
         commits, foreign = asked_commits(git, tree, refs, person, request.sent)

@@ -27,4 +27,4 @@ class BisectionRequest:
     overrides: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False  # the requester vouches for commits made from patches
     asked_by: Person | None = None  # over the web; None: an operator
-    sent: SentCommits = field(default_factory=SentCommits)  # with a request over the web
+    sent: SentCommits = field(default_factory=SentCommits)  # with the request

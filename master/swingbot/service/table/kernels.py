@@ -4,7 +4,7 @@ branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -77,10 +77,30 @@ class KernelRequest:
         refs = (*(self.range or ()), self.base, *(row.ref for row in self.rows))
         return [ref for ref in refs if ref is not None]
 
+    def at(self, commits: Mapping[str, str]) -> KernelRequest:
+        """Return the request with commits in place of their names; its kernels keep the names."""
+        if not commits:
+            return self
+        first = self.base or (self.range and self.range[0])
+        return replace(
+            self,
+            range=self.range and (_of(commits, self.range[0]), _of(commits, self.range[1])),
+            base=self.base and _of(commits, self.base),
+            base_name=first and short(first),
+            rows=[
+                row if row.ref is None else replace(row, ref=_of(commits, row.ref))
+                for row in self.rows
+            ],
+        )
+
     @property
     def consecutive(self) -> bool:
         """Whether each row builds on the one above: a range or one series."""
         return self.range is not None or [row.each for row in self.rows] == [True]
+
+
+def _of(commits: Mapping[str, str], ref: str) -> str:
+    return commits.get(ref, ref)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

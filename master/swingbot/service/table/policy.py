@@ -11,7 +11,7 @@ from swingbot.service.asked import commits as asked
 from swingbot.service.asked.asker import check_tree
 from swingbot.service.ports import Git, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot.service.table.kernels import TableKernel, short
+from swingbot.service.table.kernels import TableKernel
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.trees import tree_of
 
@@ -22,11 +22,11 @@ def restricted(
     request: TableRequest,
 ) -> TableRequest:
     """Return the request of a person over the web with commits of the tree's branch, or that the
-    person sent, alone, without options reserved for operators; that of an operator as it is. Raises
-    RequestError, NotYours.
+    person sent, alone, without options reserved for operators; that of an operator as it is, but
+    for names of commits that were sent with it. Raises RequestError, NotYours.
     """
     if request.asked_by is None:
-        return request
+        return replace(request, kernels=request.kernels.at(request.sent.names))
     kernels, person = request.kernels, request.asked_by
     tree = tree_of(transaction, git, request.tree, kernels.refs)
     check_tree(person, tree.name)
@@ -37,16 +37,10 @@ def restricted(
             " Ask an operator to fetch them as a branch"
         )
     commits, foreign = asked.asked_commits(git, tree, kernels.refs, person, request.sent)
-    first = kernels.base or (kernels.range and kernels.range[0])
-    ends = kernels.range and (commits[kernels.range[0]], commits[kernels.range[1]])
-    base = None if kernels.base is None else commits[kernels.base]
-    rows = [row if row.ref is None else replace(row, ref=commits[row.ref]) for row in kernels.rows]
     return replace(
         request,
         tree=tree.name,
-        kernels=replace(
-            kernels, range=ends, base=base, base_name=first and short(first), rows=rows
-        ),
+        kernels=kernels.at(commits),
         most_rows=limits.WEB_ROWS,
         vouched=False,
         off_branch=foreign,

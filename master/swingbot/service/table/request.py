@@ -35,6 +35,6 @@ class TableRequest:
     vouched: bool = False
     most_rows: int = TABLE_ROWS
     asked_by: Person | None = None  # over the web; None: an operator
-    sent: SentCommits = field(default_factory=SentCommits)  # with a request over the web
+    sent: SentCommits = field(default_factory=SentCommits)  # with the request
     off_branch: bool = False  # over the web: it names commits that the tree's branch lacks
     kind: Literal["asked", "experiment"] = "asked"  # decides the letter of its id
