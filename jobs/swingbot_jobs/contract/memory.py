@@ -40,7 +40,7 @@ _WORK: Final = {
     "ksm": ("merging", "pages"),
     "numa": ("NUMA balancing", "of it counted"),
 }
-_COUNTER: Final = re.compile(r"[a-z0-9_]{1,60}")
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
 def asked(params: Mapping[str, str]) -> dict[str, str]:
@@ -105,9 +105,12 @@ def too_little(demands: Mapping[str, str], vmstat: str) -> str | None:
 
 def _grown(counter: str, vmstat: str) -> int | None:
     """Return how much a counter grew from the first snapshot to the last; None if unknown."""
-    if not _COUNTER.fullmatch(counter):
-        return None
-    values = [int(value) for value in re.findall(rf"(?m)^{counter} ([0-9]{{1,20}})$", vmstat)]
+    words = [line.split() for line in vmstat.splitlines()]
+    values = [
+        int(pair[1])
+        for pair in words
+        if len(pair) == 2 and pair[0] == counter and _NUMBER.fullmatch(pair[1])
+    ]
     return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 
 
