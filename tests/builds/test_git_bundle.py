@@ -123,7 +123,8 @@ def test_what_git_packs_is_taken_and_marked_as_sent(world: World) -> None:
     assert world.mirror.known([tip], ADA) == set(), "gone with its quarantine"
     world.take(bundle)
     world.take(bundle)
-    assert world.mirror.facts(tip).made_here
+    facts = world.mirror.facts(tip)
+    assert facts.made_here and len(facts.patches) == 1 and all(facts.patches)
     assert world.mirror.known([tip, world.base], ADA) == {tip, world.base}
     assert world.mirror.known([tip, world.base], "bob") == {world.base}
     assert world.mirror.sent() == {tip}

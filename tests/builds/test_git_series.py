@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from swingbot.adapters import git_limits, limits
 from swingbot.adapters.git import Mirror, TooMuchWork
+from swingbot.adapters.patch_ids import patch_ids
 from swingbot.adapters.quarantine import quarantine
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
@@ -95,6 +96,9 @@ def test_the_commits_are_those_of_git_am(
     ]
     assert mirror.first_parents(commits[0], made[-1]) == made
     assert mirror.facts(made[0]).made_here
+    ids = tuple(patch_ids([one.diff for one in read_file("s.mbx", testbox).patches]))
+    assert mirror.facts(made[-1]).patches == ids and all(ids)
+    assert mirror.facts(made[0]).patches == ids[:1] and mirror.facts(commits[0]).patches == ()
 
 
 def test_the_same_series_on_the_same_base_gives_the_same_commits(

@@ -90,9 +90,12 @@ def test_a_series_that_got_slower_is_a_warning(web: Served, brain: Brain, tmp_pa
     assert "series.mbx" not in asked["summary"] and "/comparison/c" in asked["url"]
     brain.run()
     for mail in series.mails:
-        known = both(web, tmp_path, "check", mail)
-        assert known["status"] == "warn" and "worse on vm-icount" in known["summary"], known
-        assert known["url"] == asked["url"] and "tip+2 patches" in known["details"]
+        alone = both(web, tmp_path, "check", mail)
+        assert alone["status"] == "warn" and "worse on vm-icount" in alone["summary"], alone
+        assert alone["url"] == asked["url"] and "tip+2 patches" in alone["details"]
+        assert "the diffs were not compared" in alone["summary"]
+    known = both(web, tmp_path, f"check {file}")
+    assert f"{known['summary']}; measured under these" in alone["summary"]
     again = json.loads(run(f"check {file} --ask", here(web)).stdout)[0]
     assert again["summary"] == known["summary"], "what is measured is not asked for again"
 
@@ -107,17 +110,73 @@ def test_one_asked_for_from_elsewhere_without_a_change_passes(
     queued = run(f"check {file} --ask", away)
     assert "is measuring" in json.loads(queued.stdout)[0]["summary"], queued.output
     brain.run()
-    known = both(web, tmp_path, "check", series.mails[0])
+    known = both(web, tmp_path, f"check {file}")
     assert known["status"] == "pass", known
-    assert known["summary"].startswith("no change above ")
+    assert known["summary"].startswith("no change of ")
     assert known["summary"].endswith(" in 1 test on vm-icount")
+    again = file.with_name("again.mbx")
+    again.write_text(file.read_text().replace("-equal-v1-", "-equal-v2-"))
+    assert "-v2-" in again.read_text() and both(web, tmp_path, f"check {again}") == known
+    mails = "".join(file.read_text().splitlines(keepends=True)[:2])
+    assert both(web, tmp_path, "check", mails)["status"] == "warn"
+
+
+def test_a_rebased_series_finds_its_measurements(web: Served, brain: Brain, tmp_path: Path) -> None:
+    series = Series(brain, "rebased", FakeCommit(kind="header"), FakeCommit(kind="comment"))
+    run(f"check {series.file(tmp_path / 'series.mbx')} --ask", here(web))
+    brain.run()
+    known = both(web, tmp_path, f"check {tmp_path / 'series.mbx'}")
+    assert known["status"] == "pass", known
+    (brain.repo / "README").write_text("one more line\n")
+    brain.git("checkout", "-q", "-b", "newer", "main")
+    brain.git("add", "README")
+    brain.git("commit", "-q", "-m", "another commit")
+    brain.git("checkout", "-q", "rebased")
+    brain.git("rebase", "-q", "newer")
+    rebased = tmp_path / "rebased.mbx"
+    rebased.write_text(brain.git("format-patch", "--stdout", "-2") + "\n")
+    brain.git("checkout", "-q", "main")
+    assert "Message-ID" not in rebased.read_text()
+    assert both(web, tmp_path, f"check {rebased}") == known
+
+
+def test_a_trailer_alone_neither_passes_nor_fails(
+    web: Served, brain: Brain, tmp_path: Path
+) -> None:
+    slow = Series(brain, "judged", FakeCommit(speed=50))
+    harmless = Series(brain, "harmless", FakeCommit(kind="comment"))
+    forged = tmp_path / "forged.mbx"
+    text = harmless.file(tmp_path / "harmless.mbx").read_text()
+    forged.write_text(text.replace("-harmless-v1-", "-judged-v1-"))
+    run(f"check {forged} --ask", here(web))
+    brain.run()
+    assert both(web, tmp_path, f"check {forged}")["status"] == "pass"
+    file = slow.file(tmp_path / "slow.mbx")
+    known = both(web, tmp_path, f"check {file}")
+    assert known["status"] == "warn" and "has not exactly these diffs" in known["summary"], known
+    assert both(web, tmp_path, "check", slow.mails[0])["status"] == "warn"
+    run(f"compare tip --patch {file}", here(web))
+    brain.run()
+    assert "50.0% worse" in both(web, tmp_path, f"check {file}")["summary"]
+
+
+def test_a_patch_on_top_of_another_is_not_the_patch(
+    web: Served, brain: Brain, tmp_path: Path
+) -> None:
+    series = Series(brain, "stack", FakeCommit(kind="header"), FakeCommit(kind="comment"))
+    run(f"check {series.file(tmp_path / 'series.mbx')} --ask", here(web))
+    brain.run()
+    second = tmp_path / "second.mbx"
+    second.write_text(series.mails[2].replace("2/2", "").replace("-stack-v1-2", "-x"))
+    known = both(web, tmp_path, f"check {second}")
+    assert known["status"] == "warn" and "has not exactly these diffs" in known["summary"], known
 
 
 def test_a_series_that_does_not_build_fails(web: Served, brain: Brain, tmp_path: Path) -> None:
     series = Series(brain, "broken", FakeCommit(kind="broken"))
     run(f"check {series.file(tmp_path / 'series.mbx')} --ask", here(web))
     brain.run()
-    known = both(web, tmp_path, "check", series.mails[0])
+    known = both(web, tmp_path, f"check {tmp_path / 'series.mbx'}")
     assert known["status"] == "fail" and known["summary"].startswith("patch 1 does not build: ")
 
 
@@ -179,7 +238,7 @@ def test_any_mail_has_an_answer(mail: str, said: str, web: Served, tmp_path: Pat
 
 
 def test_refusals_are_no_result_or_a_warning(web: Served, brain: Brain, tmp_path: Path) -> None:
-    series = Series(brain, "refused", FakeCommit())
+    series = Series(brain, "refused", FakeCommit(speed=77))
     file = series.file(tmp_path / "series.mbx")
     token = web.token("Rea", Role.READER)["Authorization"].split()[1]
     refused = run(f"check {file} --ask", elsewhere(web, tmp_path, SWINGBOT_TOKEN=token))
@@ -189,5 +248,8 @@ def test_refusals_are_no_result_or_a_warning(web: Served, brain: Brain, tmp_path
     nowhere = {"SWINGBOT_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": "/nowhere"}
     away = run("check", nowhere, series.mails[1])
     assert away.exit_code == 1 and away.stdout == "" and "cannot be reached" in away.stderr
-    for query in ("", "?mail=x", "?" + "&".join(["mail=<a@b>"] * 41)):
+    for query in (
+        *("", "?mail=x", "?" + "&".join(["mail=<a@b>"] * 41), "?patch=x", "?patch="),
+        "?" + "&".join([f"patch={'0' * 40}"] * 41),
+    ):
         assert web.client.get(f"/posted.json{query}").status_code == 400

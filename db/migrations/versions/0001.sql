@@ -72,13 +72,14 @@ CREATE TABLE variant (
     trust     text NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted')),
     build_key text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
     origin    text NOT NULL CHECK (origin IN ('branch', 'request', 'patch')),
-    patches   jsonb NOT NULL DEFAULT '[]',
+    patches   jsonb NOT NULL DEFAULT '[]',                              -- of a commit made here or sent: git patch-id --stable of these commits, oldest first, '' where there is none
     posted    text NOT NULL DEFAULT '',                                 -- Message-ID of its mail, with <>, from the trailers of the commit; '': unknown
     -- The same commit at two levels of trust is two variants with two build keys, so their results never mix.
     CONSTRAINT variant_once_a_level UNIQUE (tree, commit, kconfig, compiler, layout, trust)
 );
 CREATE INDEX variant_by_build_key ON variant (build_key);
 CREATE INDEX variant_by_mail ON variant (posted) WHERE posted <> '';
+CREATE INDEX variant_by_patch ON variant ((patches ->> -1)) WHERE patches <> '[]';
 CREATE INDEX variant_by_commit ON variant (commit);
 
 CREATE TABLE build_forecast (                                           -- expected duration of a build when it was requested (core/plan/costs.py)

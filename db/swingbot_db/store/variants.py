@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from swingbot.core.model.records import (
     CommitFacts,
     Tree,
@@ -28,9 +30,9 @@ class Variants(Rows):
     ) -> Variant:
         self.execute(
             "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler,"
-            " layout, build_key, origin, trust, posted)"
+            " layout, build_key, origin, trust, posted, patches)"
             " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout,"
-            " :key, :origin, :trust, :posted) ON CONFLICT DO NOTHING",
+            " :key, :origin, :trust, :posted, CAST(:patches AS jsonb)) ON CONFLICT DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -43,6 +45,7 @@ class Variants(Rows):
             origin=origin,
             trust=trust,
             posted=facts.posted,
+            patches=json.dumps(facts.patches),
         )
         row = self.select_one(
             f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig ="

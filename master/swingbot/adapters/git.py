@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.quarantine import Quarantine, quarantine
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
-from swingbot.core.limits import PATCH_SUBJECT_CHARACTERS
+from swingbot.core.limits import PATCH_SUBJECT_CHARACTERS, QUERY_VALUES
 from swingbot.core.mail.posting import posted_as
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
@@ -219,9 +220,7 @@ class Mirror:
             .rstrip("\n")
             .split("\0", 6)
         )
-        by_swingbot = fields[5] == (
-            f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
-        )
+        made_here = self._made_here(fields[0], fields[5])
         posted = posted_as(fields[6])
         return CommitFacts(
             commit=fields[0],
@@ -229,9 +228,28 @@ class Mirror:
             parents=tuple(fields[2].split()),
             subject=fields[3][:PATCH_SUBJECT_CHARACTERS],
             author=fields[4][:PATCH_SUBJECT_CHARACTERS],
-            made_here=by_swingbot or self._was_sent(fields[0]),
+            made_here=made_here,
             posted=posted.message_id if posted is not None else "",
+            patches=self._patches_made_here(fields[0]) if made_here else (),
         )
+
+    def _made_here(self, commit: str, committer: str) -> bool:
+        robot = f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
+        return committer == robot or self._was_sent(commit)
+
+    def _patches_made_here(self, commit: str) -> tuple[str, ...]:
+        """Return `CommitFacts.patches`, of at most QUERY_VALUES commits; empty beyond limits."""
+        form = ("--no-show-signature", "--format=%H%x00%cn <%ce>")
+        lines = self._git("log", "--first-parent", f"-{QUERY_VALUES}", *form, commit, "--")
+        pairs = (line.partition("\0") for line in lines.splitlines())
+        made = [
+            sha for sha, _, by in takewhile(lambda pair: self._made_here(pair[0], pair[2]), pairs)
+        ]
+        try:
+            ids = self.patch_ids(made, renames=True, within=git_limits.QUESTION)
+        except GitError:
+            return ()
+        return tuple(ids.get(one, "") for one in reversed(made))
 
     def is_kernel(self, commit: str) -> bool:
         """Return whether the top directory has a Makefile, a Kconfig and init/, like that of a
@@ -366,15 +384,22 @@ class Mirror:
         ]
         return [(commit, self.message(commit)), *later]
 
-    def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
+    def patch_ids(
+        self,
+        commits: Sequence[str],
+        *,
+        renames: bool = False,
+        within: ProcessLimits = git_limits.GIT,
+    ) -> dict[str, str]:
         """Return the `git patch-id --stable` of each commit, which is the same for a rebased copy.
 
-        Merges, root commits and empty commits have none.
+        Merges, root commits and empty commits have none. `renames`: with renamed files as in mails.
         """
-        diff = ("diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames")
+        diff = ("diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv")
         output = self._git(
-            *(*diff, *_DIFF),
+            *(*diff, "--find-renames" if renames else "--no-renames", *_DIFF),
             stdin="".join(f"{c}\n" for c in commits).encode(),
+            within=within,
             into=("patch-id", "--stable"),
         )
         return {

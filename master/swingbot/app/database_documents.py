@@ -122,9 +122,9 @@ class DatabaseDocuments:
         )
         return found.document(query)
 
-    def posted(self, mails: Sequence[str]) -> list[Facts]:
+    def posted(self, mails: Sequence[str], patches: Sequence[str]) -> list[Facts]:
         with self._reading() as conn:
-            return read.posted(conn, mails)
+            return read.posted(conn, mails, patches)
 
     def history(self, query: HistoryQuery) -> Facts:
         from swingbot.service.report.metric_document import MetricHistories

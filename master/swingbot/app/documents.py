@@ -80,8 +80,10 @@ class Documents(Protocol):
         """Kernels compared by boots that exist; for fewer than two, those that have boots."""
         ...
 
-    def posted(self, mails: Sequence[str]) -> list[Facts]:
-        """Commits that were posted as one of at most QUERY_VALUES mails, and their tables."""
+    def posted(self, mails: Sequence[str], patches: Sequence[str]) -> list[Facts]:
+        """Commits that were posted as one of at most QUERY_VALUES mails, or have the patch-id of
+        one of so many patches, and their tables.
+        """
         ...
 
     def history(self, query: HistoryQuery) -> Facts:

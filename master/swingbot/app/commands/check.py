@@ -14,6 +14,7 @@ import click
 
 from swingbot.adapters.mail_reader import read_heads, read_patches
 from swingbot.adapters.patch_files import patch_sources
+from swingbot.adapters.patch_ids import patch_ids
 from swingbot.app import limits
 from swingbot.app.commands.context import CommandContext, read_jobs, require_service, with_session
 from swingbot.app.commands.requests import job_option, shown_plan, tree_option
@@ -34,11 +35,14 @@ from swingbot_jobs.terminal import say_json
 _TRACKING: Final = "B4_TRACKING_FILE"
 _TABLES: Final = 5  # the latest ones that count
 _SHOWN: Final = 3  # of these, those in the details
+_NOT_COMPARED: Final = "measured under these Message-IDs; the diffs were not compared"
+_DIFFERENT: Final = "what was measured has not exactly these diffs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
     """`mails` maps the Message-ID of each patch to its number; empty if they are not known.
+    `patch_ids` are those of the patches; empty without them, or without git.
 
     `series` is None if not all patches are here; `why` is the reason.
     """
@@ -47,6 +51,7 @@ class Posting:
     count: int  # of the patches
     sources: Sequence[PatchSource]
     series: PatchSeries | None
+    patch_ids: Sequence[str] = ()
     why: str = ""
 
 
@@ -90,10 +95,19 @@ def check(
 def _measured(session: CommandContext, posting: Posting) -> CheckResult | None:
     """Return what tables say of the series; None if no table has it."""
     mails = sorted(posting.mails, key=posting.mails.__getitem__)[-QUERY_VALUES:]
+    patches = list(filter(None, posting.patch_ids))[-QUERY_VALUES:]
     documents = session.documents
-    found = documents.posted(mails) if mails else []
-    places = {one["commit"]: posting.mails[one["message_id"]] for one in found}
-    named = {id_ for one in found for id_ in one["tables"]}
+    found = (
+        [one for one in documents.posted(mails, patches) if one["tables"]]
+        if mails or patches
+        else []
+    )
+    places = {one["commit"]: number for one in found if (number := _same(posting, one))}
+    doubt = ""
+    if not places:
+        places = {one["commit"]: number for one in found if (number := _alike(posting, one))}
+        doubt = _DIFFERENT if patches else _NOT_COMPARED
+    named = {id_ for one in found if one["commit"] in places for id_ in one["tables"]}
     latest = sorted(named, key=lambda id_: -ids.read(id_)[1])[:_TABLES]
     tables = [documents.document(id_) for id_ in latest]
     if not tables:
@@ -101,7 +115,22 @@ def _measured(session: CommandContext, posting: Posting) -> CheckResult | None:
     page = f"{documents.url}/{ids.read(latest[0])[0]}/{latest[0]}"
     result = check_result(tables, places, posting.count, page)
     shown = [documents.shown(id_, counters=False).strip() for id_ in latest[:_SHOWN]]
-    return replace(result, details="\n\n".join(shown))
+    return replace(result.doubted(doubt), details="\n\n".join(shown))
+
+
+def _same(posting: Posting, commit: Mapping[str, Any]) -> int:
+    """How many patches of the posting a commit consists of; 0 if of something else, too."""
+    own = commit["patch_ids"]
+    same = commit["complete"] and all(own) and own == posting.patch_ids[: len(own)]
+    return len(own) if same else 0
+
+
+def _alike(posting: Posting, commit: Mapping[str, Any]) -> int:
+    """The number of the patch whose Message-ID, or own diff, a commit has; 0 for none."""
+    own = commit["patch_ids"][-1:]
+    if own and own[0] in posting.patch_ids:
+        return posting.patch_ids.index(own[0]) + 1
+    return posting.mails.get(commit["message_id"], 0)
 
 
 def _unmeasured(posting: Posting) -> CheckResult:
@@ -143,7 +172,8 @@ def _asked(
     except RequestError as error:
         return CheckResult(status="warn", summary=f"not measured; refused: {error}")
     result = _measured(session, posting)
-    assert result is not None, "the queued table has the series"
+    if result is None:
+        return CheckResult(status="warn", summary="queued", details="\n".join(said))
     return replace(result, details="\n".join(said))
 
 
@@ -217,8 +247,13 @@ def _read(sources: Sequence[PatchSource], mail: bytes, thread: bytes = b"") -> P
         return Posting(
             mails=_usable(mails), count=count, sources=sources, series=None, why=str(error)
         )
-    mails = {one.message_id or "": one.number for one in series.patches}
-    return Posting(mails=_usable(mails), count=len(series.patches), sources=sources, series=series)
+    return Posting(
+        mails=_usable({one.message_id or "": one.number for one in series.patches}),
+        count=len(series.patches),
+        sources=sources,
+        series=series,
+        patch_ids=patch_ids([one.diff for one in series.patches]),
+    )
 
 
 def _usable(mails: Mapping[str, int]) -> dict[str, int]:

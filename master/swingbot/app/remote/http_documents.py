@@ -120,8 +120,9 @@ class HttpDocuments:
         kind = Results | ChoiceOfKernels
         return cast(Facts, self._service.json(kind, query.address(".json")))
 
-    def posted(self, mails: Sequence[str]) -> list[Facts]:
-        query = urlencode([("mail", mail) for mail in mails])
+    def posted(self, mails: Sequence[str], patches: Sequence[str]) -> list[Facts]:
+        named = [*(("mail", mail) for mail in mails), *(("patch", one) for one in patches)]
+        query = urlencode(named)
         return cast(list[Facts], self._service.json(list[PostedCommit], f"/posted.json?{query}"))
 
     def history(self, query: HistoryQuery) -> Facts:

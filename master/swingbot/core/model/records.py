@@ -46,6 +46,8 @@ class CommitFacts:
     author: str
     made_here: bool = False  # by swingbot from a patch or a revert, or sent by a person
     posted: str = ""  # Message-ID of its mail, with <>; empty if unknown
+    # Patch-ids of what was made here up to it, oldest first, its own last; "" is a commit without.
+    patches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Its keys and statuses are those of b4 (docs/maintainer/review.rst there, "CI che
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from swingbot.core.text.numbers import change, count, duration, rounded_up
@@ -32,6 +32,12 @@ class CheckResult:
     summary: str
     url: str = ""
     details: str = ""
+
+    def doubted(self, doubt: str) -> CheckResult:
+        """The result where `doubt`, if any, says why another series may have been measured."""
+        if not doubt:
+            return self
+        return replace(self, status="warn", summary=f"{self.summary}; {doubt}")
 
     def to_json(self) -> dict[str, str]:
         lines = self.details.split("\n")

@@ -175,10 +175,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
     ),
     Operation(
         path="/posted.json",
-        about="Find kernels by the mails that their commits were posted as.",
+        about="Find kernels by the mails that their commits were posted as, or by their diffs.",
         answers=["PostedCommit"],
         listed=True,
-        query={"mail": "a Message-ID with its <>; up to 40, repeated"},
+        query={
+            "mail": "a Message-ID with its <>; up to 40, repeated",
+            "patch": "a `git patch-id --stable`; up to 40, repeated",
+        },
     ),
     Operation(
         path="/results.json",
