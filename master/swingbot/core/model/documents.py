@@ -245,8 +245,8 @@ class Table(TypedDict):
     # [plan of a table](#plan-of-a-table) as it was queued, or after `swingbot extend` the
     # [plan of an extension](#plan-of-an-extension)
     plan: NotRequired[dict[str, Any]]
-    # what each arm changed in the kernel of its `reference` ([kernel-builds](kernel-builds.md));
-    # empty for more than eight
+    # what each arm changed in the kernel of its `reference` ([kernel-builds](kernel-builds.md)); of
+    # many arms the code of the first, then differing configurations (`state` `not compared`)
     kernel_changes: NotRequired[list[dict[str, Any]]]
 
 
