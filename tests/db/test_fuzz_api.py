@@ -19,6 +19,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -180,7 +181,7 @@ def faults_of(operation: Operation, has: Known, headers: dict[str, str]) -> Iter
         if operation.method == "post" and (got := status(usual(operation, has))) != 200:
             yield f"{operation.label}: {got} for what people send"
         ask()
-    except Exception as error:
+    except (Exception, FailureGroup) as error:
         yield f"{operation.label}: {error}"
 
 
