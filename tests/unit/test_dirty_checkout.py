@@ -152,6 +152,6 @@ def test_here_measures_uncommitted_changes_if_it_is_told_to(
     left_out, first, last = said["here HEAD..HEAD --dirty"]
     assert left_out.startswith("untracked files, such as untracked")
     assert first == f"HEAD: {head} all kinds"
-    assert last.endswith(f" uncommitted changes on {head}")
+    assert last.startswith("HEAD+changes: ") and last.endswith(f" uncommitted changes on {head}")
     assert run_git(clone, "show", f"{last.split()[1]}:both") == b"bb\n"
     assert left(clone) == before

@@ -69,11 +69,11 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
     checkout = Checkout.around(Path.cwd(), note)
     if checkout is None:
         raise RequestError("this is not a git checkout: run it in a kernel tree")
-    names = ends_of(range_) if range_ else checkout.recent()
+    names = list(ends_of(range_) if range_ else checkout.recent())
     ends = [_resolved(checkout, name) for name in names]
     if ends[1] == checkout.resolve("HEAD") and (changed := checkout.changed()):
         if dirty:
-            ends[1] = checkout.with_changes(ends[1])
+            names[1], ends[1] = f"{names[1]}+changes", checkout.with_changes(ends[1])
         else:
             note(f"uncommitted changes, such as {changed[0]}, are measured with --dirty only")
     for name, commit in zip(names, ends, strict=True):
