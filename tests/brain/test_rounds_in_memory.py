@@ -15,7 +15,8 @@ from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.explain import Explained, explain_bisection
-from swingbot.service.bisect.steer import hint, logbook, resume, skip
+from swingbot.service.bisect.resume import ResumeRequest, resume
+from swingbot.service.bisect.steer import hint, logbook, skip
 from swingbot.service.faults import Faults
 from swingbot.service.order.dispatch import dispatch_orders
 from swingbot.service.order.place import place_comparisons, settle_orders
@@ -538,18 +539,12 @@ def test_a_cancelled_bisection_resumes_where_it_was() -> None:
     tick(memory.lab)
     cancel_bisection(memory.lab.transaction, memory.lab.tools.git, number)
     tick(memory.lab)
-    assert (
-        resume(
-            memory.lab.transaction, memory.lab.catalogue.kconfigs, number, 40, who="me", why=None
-        )
-        == 40
-    )
+    again = ResumeRequest(id=f"b{number}", boots=40, by="me")
+    assert resume(memory.lab.transaction, memory.lab.catalogue, again).limit == 40
     memory.run()
     assert bisection_of(memory, number).status == "culprit"
     with pytest.raises(RequestError, match="there is nothing left to search"):
-        resume(
-            memory.lab.transaction, memory.lab.catalogue.kconfigs, number, 40, who="me", why=None
-        )
+        resume(memory.lab.transaction, memory.lab.catalogue, again)
     book = logbook(memory.lab.transaction, number)
     assert [steer["act"] for steer in book.steers] == ["resume"]
     assert book.end is not None and book.end["status"] == "culprit"

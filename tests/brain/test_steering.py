@@ -13,7 +13,8 @@ from swingbot.service.bisect import enter_merges
 from swingbot.service.bisect.ask import prepared
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.request import BisectionRequest
-from swingbot.service.bisect.steer import logbook, resume, skip
+from swingbot.service.bisect.resume import ResumeRequest, resume
+from swingbot.service.bisect.steer import logbook, skip
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
 from swingbot.service.tick import tick
@@ -65,12 +66,9 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(
     assert (
         resume(
             brain.lab.transaction,
-            brain.lab.catalogue.kconfigs,
-            number,
-            40,
-            who="ada",
-            why="worth it",
-        )
+            brain.lab.catalogue,
+            ResumeRequest(id=f"b{number}", boots=40, by="ada", why="worth it"),
+        ).limit
         == before + 40
     )
     brain.run()
@@ -81,7 +79,11 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(
     steps = logbook(brain.lab.transaction, number).steps
     assert journal.replay(steps) == journal.Replay(steps=len(steps), difference=None)
     with pytest.raises(RequestError, match="there is nothing left to search"):
-        resume(brain.lab.transaction, brain.lab.catalogue.kconfigs, number, 3, who="ada", why=None)
+        resume(
+            brain.lab.transaction,
+            brain.lab.catalogue,
+            ResumeRequest(id=f"b{number}", boots=3, by="ada"),
+        )
 
 
 # --- merges ---------------------------------------------------------------------------------------

@@ -237,6 +237,8 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     lab.get("explanation", "/bisection/b1/explanation.json")
     lab.get("progress of a request", "/bisection/b1/progress.json")
     post("cancelled", f"/bisection/{id}/cancel")
+    post("answer to a resumption", f"/bisection/{id}/resume", boots=3, dry_run=True)
+    lab.run("plan of a resumption", "bisect", "resume", id, "--boots", "3", "--dry-run")
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]
     lab.post("decided incident", "/incident/i1/decide", token=moderator, act="reopen")

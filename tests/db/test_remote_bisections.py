@@ -310,6 +310,59 @@ def test_who_asked_steers_with_the_same_words_and_others_do_not(
     assert log == run("bisect log b1", here(site)).stdout
 
 
+NOT_RESUMED: Final = (
+    "bisect resume b9 --boots 5",
+    "bisect resume c1 --boots 5",
+    "bisect resume b1 --boots 0",
+    "bisect resume b1 --boots 10001",
+    "bisect resume b1 --boots many",
+    "bisect resume b1 --boots 5 --why {long}",
+    "bisect resume b1",
+)
+
+
+def test_who_asked_resumes_with_the_same_plan_and_pays_for_it_once(
+    serve: Serve, tmp_path: Path
+) -> None:
+    site = serve(SWINGBOT_WEB_WRITE_RATE="0", SWINGBOT_WEB_TESTBOX_MINUTES="100")
+    ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
+    bob = ada | {"SWINGBOT_TOKEN": site.web.token("Bob", Role.SUBMITTER)["Authorization"][7:]}
+    assert run(f"bisect start base..tip {METRIC}", ada).exit_code == 0
+    resume = "bisect resume b1 --boots 5"
+    running = [run(resume, env) for env in (here(site), ada)]
+    assert running[0].output == running[1].output and "b1 is running" in running[1].output
+    assert run("cancel b1", ada).exit_code == 0
+    for words in (f"{resume} --dry-run", f"{resume} --dry-run --json", *NOT_RESUMED):
+        typed = words.format(long="x" * 501)
+        on_host, away = (run(typed, env) for env in (here(site), ada))
+        assert away.exit_code == on_host.exit_code == (0 if "dry" in words else 2), away.output
+        if len(typed) < 500:
+            assert (away.stdout, away.stderr) == (on_host.stdout, on_host.stderr), words
+    for env, sentence in (
+        (bob, "b1 is not yours"),
+        (elsewhere(site, tmp_path, Role.READER), "needs the role submitter"),
+    ):
+        refused = run(resume, env)
+        assert refused.exit_code == 2 and sentence in refused.output
+    too_many = run("bisect resume b1 --boots 9000", ada)
+    assert too_many.exit_code == 2 and "of your 100 in 24 hours are left" in too_many.output
+    charged = "SELECT testbox_seconds FROM asked WHERE bisection = 1 AND who = 'Ada submitter'"
+    status = "SELECT count(*) FROM bisection WHERE status = 'running'"
+    before, cost = scalar(site, charged), json.loads(run(f"{resume} --dry-run --json", ada).stdout)
+    assert scalar(site, status) == 0 and cost["testbox_seconds"] > 0
+    resumed = [run(f"{resume} --why more", ada) for _ in range(2)]
+    assert [one.exit_code for one in resumed] == [0, 2], "it runs already"
+    assert scalar(site, charged) == before + cost["testbox_seconds"]
+    assert scalar(site, status) == 1
+    for env in (here(site), moderator):
+        assert run("cancel b1", ada).exit_code == 0
+        again = run(f"{resume} --why more", env)
+        assert (again.stdout, again.stderr) == (resumed[0].stdout, resumed[0].stderr)
+    assert scalar(site, charged) == before + cost["testbox_seconds"]
+    log = run("bisect log b1", ada).stdout
+    assert "Ada submitter: resume" in log and "(more)" in log
+
+
 def test_a_submitter_steers_a_bounded_number_of_times(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

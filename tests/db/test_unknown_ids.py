@@ -31,6 +31,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "skip": {"commits": ["abcd1234"]},
     "hint": {"commits": ["abcd1234"]},
     "extend": {"boots": 1},
+    "resume": {"boots": 1},
     "cancel": {},
     "/incident/{id}/decide": {"act": "close"},
     "/report/{id}/decide": {"act": "hold"},

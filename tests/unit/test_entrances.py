@@ -73,6 +73,7 @@ ROUTES: Final = {
     "POST /bisection/{id}/cancel": "JSON",
     "POST /bisection/{id}/skip": "JSON",
     "POST /bisection/{id}/hint": "JSON",
+    "POST /bisection/{id}/resume": "JSON",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
     "POST /comparison/{id}/extend": "JSON",

@@ -16,11 +16,11 @@ from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
-from swingbot.service.access import note_extension
 from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect import ask
 from swingbot.service.bisect.plan import BisectionPlan
 from swingbot.service.bisect.request import BisectionRequest
+from swingbot.service.bisect.resume import ResumeRequest, Resumption, plan_resumption, resume
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.table.extend import (
     Extension,
@@ -28,7 +28,6 @@ from swingbot.service.table.extend import (
     extend,
     plan_extension,
 )
-from swingbot.service.table.extender import check_extender
 from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.refused import OverQuota
@@ -123,23 +122,15 @@ class DatabaseSubmitter:
 
         Raises RequestError, NotYours.
         """
-        with self._begin("whose table") as tx:
-            check_extender(tx.access, tx.comparisons, tx.trees, request.id, person)
-        planned = plan_extension(self._lab(), request)
-        used, most = self.used(person)
-        # it is open again, not one more
-        used = replace(used, open_requests=0, daily_requests=0)
-        return planned, quota.refusal(used, planned.cost.testbox_seconds, most)
+        planned = plan_extension(self._lab(), replace(request, asked_by=person))
+        return planned, self._refusal_again(person, planned.cost.testbox_seconds)
 
     def extend(self, person: Person, request: ExtensionRequest) -> Extension:
         """Queue the additional boots. Raises RequestError, NotYours, OverQuota."""
-        planned, refused = self.plan_extension(person, request)
+        _, refused = self.plan_extension(person, request)
         if refused is not None:
             raise OverQuota(refused)
-        planned = extend(self._lab(), request)
-        with self._begin("extended") as tx:
-            note_extension(tx.access, person, request.id, planned.cost.testbox_seconds)
-        return planned
+        return extend(self._lab(), replace(request, asked_by=person))
 
     def plan_bisection(self, request: BisectionRequest) -> tuple[BisectionPlan, str | None]:
         """Return the plan, and the reason if the quota would reject it.
@@ -160,6 +151,32 @@ class DatabaseSubmitter:
             if refused is not None:
                 raise OverQuota(refused)
             return bisection.queue(planned.cost.testbox_seconds), planned
+
+    def plan_resumption(
+        self, person: Person, request: ResumeRequest
+    ) -> tuple[Resumption, str | None]:
+        """Return the plan, and the reason if the quota would reject it.
+
+        Raises NotFound, RequestError, NotYours.
+        """
+        lab = self._lab()
+        planned = plan_resumption(lab.transaction, lab.catalogue, request)
+        return planned, self._refusal_again(person, planned.testbox_seconds)
+
+    def resume(self, person: Person, request: ResumeRequest) -> Resumption:
+        """Resume the bisection. Raises NotFound, RequestError, NotYours, OverQuota."""
+        _, refused = self.plan_resumption(person, request)
+        if refused is not None:
+            raise OverQuota(refused)
+        lab = self._lab()
+        return resume(lab.transaction, lab.catalogue, request)
+
+    def _refusal_again(self, person: Person, testbox_seconds: float) -> str | None:
+        """Why the quota rejects more of what the person asked for: open again, not one more."""
+        used, most = self.used(person)
+        return quota.refusal(
+            replace(used, open_requests=0, daily_requests=0), testbox_seconds, most
+        )
 
     def _refusal(self, person: Person, planned: TablePlan | BisectionPlan) -> str | None:
         used, most = self.used(person)

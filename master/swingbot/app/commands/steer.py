@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,8 @@ from swingbot.app.commands.context import (
     with_session,
     with_session_json,
 )
+from swingbot.app.commands.requests import dry_run_option, shown_plan, yes_option
+from swingbot.app.documents import Facts
 from swingbot.core.bisect.tell import journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
@@ -217,25 +219,39 @@ def hint(
     "--boots", type=int, required=True, metavar="N", help="Number of additional boots allowed."
 )
 @why_option
-@with_session
-def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> None:
+@dry_run_option
+@yes_option
+@with_session_json
+def resume(session: CommandContext, /, id_: str, boots: int, **given: Any) -> None:
     """Resume a bisection that ended without an answer. All observations still count.
+
+    Prints the plan and its cost first; on a terminal it asks for confirmation.
 
     \b
     Example:
       swingbot bisect resume b2 --boots 100
     """
-    allowed = steering.resume(
-        session.lab.transaction,
-        session.lab.catalogue.kconfigs,
-        _number(id_),
-        boots,
-        who=person(),
-        why=why,
-    )
-    click.echo(
-        f"{id_} is running again with a limit of {allowed} boots in total  (swingbot wait {id_})"
-    )
+    _number(id_)
+
+    def go_on(plan: Facts, lines: list[str]) -> bool:
+        return shown_plan(plan, lines, given)
+
+    if session.login is not None:
+        asked = _elsewhere(session.login).resume(id_, boots, given["why"], go_on)
+    else:
+        lab = _lab(session)
+        from swingbot.app.database_bisections import resume as resume_here
+        from swingbot.service.bisect.resume import ResumeRequest
+
+        request = ResumeRequest(id=id_, boots=boots, by=person(), why=given["why"])
+        asked = resume_here(lab, request, go_on)
+    if asked is not None and given["json_"]:
+        say_json(asked.plan)
+    elif asked is not None:
+        click.echo(
+            f"{id_} is running again with a limit of {asked.plan['most_boots']} boots in total "
+            f" (swingbot wait {id_})"
+        )
 
 
 @click.command()

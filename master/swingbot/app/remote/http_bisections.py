@@ -7,8 +7,17 @@ from typing import Any
 
 from swingbot.app.queued_request import GoOn, QueuedRequest
 from swingbot.app.remote.http_requests import HttpRequests, shipped
-from swingbot.core.model.answer_documents import AnswerToABisection, SteeredBisection
-from swingbot.core.table.request_document import SentBisection, SentHint, SentSkip
+from swingbot.core.model.answer_documents import (
+    AnswerToABisection,
+    AnswerToAResumption,
+    SteeredBisection,
+)
+from swingbot.core.table.request_document import (
+    SentBisection,
+    SentHint,
+    SentResumption,
+    SentSkip,
+)
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
@@ -51,6 +60,11 @@ class HttpBisections(HttpRequests):
         """Weight commits; return their full names."""
         sent = SentHint(commits=self._named(commits), factor=factor, why=why)
         return self._steered(f"/bisection/{id_}/hint", codec.plain(sent))
+
+    def resume(self, id_: str, boots: int, why: str | None, go_on: GoOn) -> QueuedRequest | None:
+        """Plan a resumption, and carry it out if `go_on` says so; else return None."""
+        sent = codec.plain(SentResumption(boots=boots, why=why))
+        return self._queue(AnswerToAResumption, f"/bisection/{id_}/resume", sent, go_on)
 
     def _steered(self, path: str, document: Mapping[str, Any]) -> list[str]:
         done = self._service.post(SteeredBisection, path, document)

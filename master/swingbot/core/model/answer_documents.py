@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 from swingbot.core.model.documents import NamedCommit
-from swingbot.core.model.plan_documents import PlanOfABisection, PlanOfAnExtension, PlanOfATable
+from swingbot.core.model.plan_documents import (
+    PlanOfABisection,
+    PlanOfAnExtension,
+    PlanOfAResumption,
+    PlanOfATable,
+)
 
 
 class WhoseToken(TypedDict):
@@ -50,6 +55,11 @@ class ProgressOfARequest(TypedDict):
     words: str  # builds and boots, or what the bisection believes
     waits: list[str]
     eta_seconds: float | None
+
+
+class AnswerToAResumption(PlannedKeys):
+    id: str
+    plan: PlanOfAResumption  # what it allows, and its cost
 
 
 class Cancelled(TypedDict):

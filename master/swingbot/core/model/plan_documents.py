@@ -74,6 +74,18 @@ class PlanOfAnExtension(TypedDict):
     cost: Cost  # what the extension costs
 
 
+class PlanOfAResumption(TypedDict):
+    """`swingbot bisect resume b2 --boots N --dry-run`. At most; without builds."""
+
+    id: str  # letter and number of what is resumed
+    boots: int  # more boots
+    most_boots: int  # limit of the search, with the boots that it had
+    testboxes: list[str]  # that share the boots
+    boot_seconds: float  # of one boot
+    seconds: float  # until the end on an idle lab
+    testbox_seconds: float  # of all testboxes together
+
+
 class CostOfABisection(TypedDict):
     """Of a search that finds a culprit, before its first boot."""
 

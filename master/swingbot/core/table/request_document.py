@@ -133,6 +133,15 @@ class SentBisection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentResumption:
+    """Up to `boots` more boots for a bisection; `dry_run`: its plan and cost only."""
+
+    boots: int
+    why: Annotated[Sparse[str | None], at_most_characters(WHY_CHARACTERS)] = None
+    dry_run: Sparse[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentSkip:
     """Commits of a bisection that are not measured, or with `undo` may be again.
 

@@ -1,4 +1,4 @@
-"""Steer a bisection by hand: skip, hint, resume.
+"""Steer a bisection by hand: skip, hint; `resume.py` has the third act.
 
 Each act is recorded with who, when and why, and takes effect at the next step. `who` is the name
 of an operator, or a person over the web: who queued the bisection, or a moderator.
@@ -12,28 +12,26 @@ from typing import Final
 
 from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.bisect.tell.logbook import Logbook
-from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
+from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST
 from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.records import Bisection
 from swingbot.core.model.statuses import SteerAct
 from swingbot.core.patchset.bundle import SentCommits
-from swingbot.core.plan.queue import PRIORITY
 from swingbot.service import limits
 from swingbot.service.asked.asker import check_steerer, check_tree
 from swingbot.service.asked.commits import asked_commits
-from swingbot.service.bisect.boot_keys import boot_key
-from swingbot.service.kernel.variants import in_layout, resolve_commit
-from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Git, RequestError, Transaction
+from swingbot.service.kernel.variants import resolve_commit
+from swingbot.service.ports import Git, RequestError
+from swingbot.service.ports.access import Access
 from swingbot.service.ports.bisections import BisectionPoint, Bisections
 from swingbot.service.ports.steering import Steering
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot_jobs.contract.kconfig import Kconfigs
+from swingbot.service.ports.trees import Trees
 from swingbot_jobs.printable import printable
 
-_RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
+RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 
 
 def skip(
@@ -62,15 +60,15 @@ def skip(
                     f"none of these commits is skipped in b{number}; `swingbot bisect log "
                     f"b{number}` lists its skips"
                 )
-        reason = _tidy(why)
+        reason = tidy(why)
         tx.steering.set_skipped(
             number,
             wanted,
-            None if undo else f"skipped by {_name(who)}" + (f": {reason}" if reason else ""),
+            None if undo else f"skipped by {name_of(who)}" + (f": {reason}" if reason else ""),
         )
-        _check_number(tx.steering, number, who)
+        check_number(tx.steering, number, who)
         act: SteerAct = "unskip" if undo else "skip"
-        tx.steering.add(number, act, wanted, who=_name(who), why=reason)
+        tx.steering.add(number, act, wanted, who=name_of(who), why=reason)
         return [known[idx][0].commit for idx in wanted]
 
 
@@ -103,69 +101,15 @@ def hint(
                 "at a later commit"
             )
         tx.steering.set_hint(number, wanted, factor)
-        _check_number(tx.steering, number, who)
-        tx.steering.add(number, "hint", wanted, who=_name(who), why=_tidy(why), factor=factor)
+        check_number(tx.steering, number, who)
+        tx.steering.add(number, "hint", wanted, who=name_of(who), why=tidy(why), factor=factor)
         return [known[idx][0].commit for idx in wanted]
-
-
-def resume(
-    transaction: OpenTransaction,
-    kconfigs: Kconfigs,
-    number: int,
-    boots: int,
-    *,
-    who: str,
-    why: str | None,
-) -> int:
-    """Resume a bisection that ended without an answer, with up to `boots` more boots; return the
-    new total budget in boots. Raises NotFound, RequestError."""
-    if not 1 <= boots <= limits.RESUMED_BOOTS:
-        raise RequestError(f"--boots must be between 1 and {limits.RESUMED_BOOTS}, got {boots}")
-    with transaction("resume bisection") as tx:
-        bisection = _known(tx.bisections, number)
-        if bisection.status == "running":
-            raise RequestError(
-                f"b{number} is running; its budget can be raised after it has ended without "
-                "an answer"
-            )
-        if bisection.status not in _RESUMABLE:
-            raise RequestError(
-                f"b{number} has ended ({bisection.status}): there is nothing left to search; "
-                "start another bisection"
-            )
-        spent = len(tx.bisections.observations(number))
-        allowed = spent + boots
-        usual = Policy().max_end_boots
-        tx.steering.reopen(number, max_boots=allowed, max_end_boots=max(usual, allowed // 2))
-        tx.steering.add(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
-        _ask_again(kconfigs, tx, bisection)
-        for swing in tx.swings.of_bisection(number):
-            if swing.state in ("not_found", "noted"):
-                tx.swings.set_state(swing.id, "bisecting")
-        return allowed
-
-
-def _ask_again(kconfigs: Kconfigs, tx: Transaction, bisection: Bisection) -> None:
-    """Order the requested boots that have no observation: their orders were cancelled or abandoned
-    when the bisection ended."""
-    seen = {o.key for o in tx.bisections.observations(bisection.id)}
-    points = tx.bisections.points(bisection.id)
-    for want in tx.bisections.wants(bisection.id):
-        if want.key not in seen:
-            variant = in_layout(kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout)
-            want_boot(
-                tx.orders,
-                variant,
-                boot_key(bisection, variant, want.k, want.testbox),
-                PRIORITY["bisection"],
-                bisection=bisection.id,
-            )
 
 
 def logbook(transaction: OpenTransaction, number: int) -> Logbook:
     """Return everything that happened in a bisection. Raises NotFound."""
     with transaction("read journal") as tx:
-        bisection = _known(tx.bisections, number)
+        bisection = known_bisection(tx.bisections, number)
         points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
         asked, ended, reason = tx.bisections.life_of(number)
         return Logbook(
@@ -206,11 +150,21 @@ def logbook(transaction: OpenTransaction, number: int) -> Logbook:
 Points = Sequence[BisectionPoint]
 
 
-def _name(who: str | Person) -> str:
+def check_may_steer(
+    access: Access, trees: Trees, bisection: Bisection, who: str | Person, act: str
+) -> None:
+    """Raise NotYours unless an operator, or who queued the bisection, or a moderator asks."""
+    if isinstance(who, Person):
+        check_tree(who, trees.get(bisection.tree).name)
+        check_steerer(access, ids.show("bisection", bisection.id), who, act)
+
+
+def name_of(who: str | Person) -> str:
+    """Return the name that is recorded."""
     return who.who if isinstance(who, Person) else who
 
 
-def _check_number(steering: Steering, number: int, who: str | Person) -> None:
+def check_number(steering: Steering, number: int, who: str | Person) -> None:
     """Raise RequestError if a submitter has steered a bisection too often."""
     if isinstance(who, str) or may(who.role, Role.MODERATOR):
         return
@@ -231,11 +185,9 @@ def _named(
     """Return the points that each argument names: a commit, or A..B for the commits after A up to
     and including B."""
     with transaction("find commits") as tx:
-        bisection, points = _known(tx.bisections, number), tx.bisections.points(number)
+        bisection, points = known_bisection(tx.bisections, number), tx.bisections.points(number)
         tree = tx.trees.get(bisection.tree)
-        if isinstance(who, Person):
-            check_tree(who, tree.name)
-            check_steerer(tx.access, ids.show("bisection", number), who, "steer")
+        check_may_steer(tx.access, tx.trees, bisection, who, "steer")
     if not commits:
         raise RequestError("name at least one commit")
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
@@ -277,7 +229,8 @@ def _named(
     return groups
 
 
-def _known(bisections: Bisections, number: int) -> Bisection:
+def known_bisection(bisections: Bisections, number: int) -> Bisection:
+    """Return the bisection. Raises NotFound."""
     bisection = bisections.get(number)
     if bisection is None:
         raise NotFound(missing("bisection", number))
@@ -285,11 +238,11 @@ def _known(bisections: Bisections, number: int) -> Bisection:
 
 
 def _running(bisections: Bisections, number: int) -> Points:
-    bisection = _known(bisections, number)
+    bisection = known_bisection(bisections, number)
     if bisection.status != "running":
         more = (
             f"; `swingbot bisect resume b{number} --boots N` resumes it"
-            if bisection.status in _RESUMABLE
+            if bisection.status in RESUMABLE
             else ""
         )
         raise RequestError(f"b{number} has ended ({bisection.status}) and cannot be steered{more}")
@@ -304,7 +257,7 @@ def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:
             )
 
 
-def _tidy(why: str | None) -> str | None:
+def tidy(why: str | None) -> str | None:
     """Return `why` as one line of printable text, or None if it is empty.
 
     Raises RequestError if it is too long.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from swingbot.core.access.roles import Person
 from swingbot.core.limits import TABLE_BOOTS, TABLE_ROWS
 from swingbot.core.model.records import Arm, Comparison, NewComparison
 from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
+from swingbot.service.access import note_extension
 from swingbot.service.asked.commits import admit
 from swingbot.service.asked.dry_run import rehearse
 from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
@@ -21,6 +23,7 @@ from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
+from swingbot.service.table.extender import check_extender
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.kernels import NamedKernel, kernels_named
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -28,12 +31,16 @@ from swingbot_jobs.contract.kconfig import Kconfigs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionRequest:
-    """Boots to add to each row of table `id`, and rows to add to it."""
+    """Boots to add to each row of table `id`, and rows to add to it.
+
+    `asked_by` is who asks over the web, and pays; None: an operator.
+    """
 
     id: str
     boots: int
     rows: Sequence[NamedKernel] = ()
     vouched: bool = False
+    asked_by: Person | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,10 @@ class Extension:
 
 
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
-    """Return the plan and cost of an extension. Nothing is recorded. Raises RequestError."""
+    """Return the plan and cost of an extension. Nothing is recorded.
+
+    Raises NotFound, RequestError, NotYours.
+    """
     with lab.tools.git.quarantine() as git:
         return rehearse(
             lab.transaction,
@@ -72,13 +82,15 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     """Order the additional boots, and add rows for the named kernels.
 
     A new row is booted together with the others in the new blocks only: it is not compared with
-    boots of another day. Raises RequestError.
+    boots of another day. Raises NotFound, RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git, lab.transaction("extend") as tx:
-        planned = _planned(git, lab.catalogue, tx, request)
+        planned, person = _planned(git, lab.catalogue, tx, request), request.asked_by
         number = table_with(tx.comparisons, request.id).id
         admit(git)
         tx.comparisons.reopen(number, planned.boots, planned.added)
+        if person is not None:
+            note_extension(tx.access, person, request.id, planned.cost.testbox_seconds)
         return planned
 
 
@@ -88,6 +100,8 @@ def _planned(
     tx: Transaction,
     request: ExtensionRequest,
 ) -> Extension:
+    if request.asked_by is not None:
+        check_extender(tx.access, tx.comparisons, tx.trees, request.id, request.asked_by)
     comparison = _extendable(tx.comparisons, request.id)
     total = comparison.boots + request.boots
     if not request.boots >= 1 or total > TABLE_BOOTS:

@@ -19,6 +19,7 @@ from swingbot.core.table.request_document import (
     AskedExtension,
     SentBisection,
     SentHint,
+    SentResumption,
     SentSkip,
 )
 from swingbot.web.pages.form_body import request_schema
@@ -248,6 +249,12 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "Weight commits of a bisection that you asked for.",
         "SteeredBisection",
         SentHint,
+    ),
+    _post(
+        "/bisection/{id}/resume",
+        "Resume a bisection that you asked for; with dry_run: its plan and cost only.",
+        "AnswerToAResumption",
+        SentResumption,
     ),
     _post("/bisection/{id}/cancel", "Cancel a bisection that you asked for.", "Cancelled"),
     *(

@@ -1,4 +1,4 @@
-"""Request a bisection with a token: who may submit, within their quota."""
+"""Request a bisection, or resume one, with a token: who may submit, within their quota."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.bundle import BadBundle
-from swingbot.core.table.request_document import SentBisection
+from swingbot.core.table.request_document import SentBisection, SentResumption
 from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect.plan import BisectionPlan, plan_lines
 from swingbot.service.bisect.request import BisectionRequest
+from swingbot.service.bisect.resume import ResumeRequest, Resumption, resumption_lines
 from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
@@ -47,6 +49,16 @@ class BisectionSubmitter(Protocol):
         """Queue the request. Raises OverQuota."""
         ...
 
+    def plan_resumption(
+        self, person: Person, request: ResumeRequest
+    ) -> tuple[Resumption, str | None]:
+        """Return the plan, and the reason if the quota would reject it."""
+        ...
+
+    def resume(self, person: Person, request: ResumeRequest) -> Resumption:
+        """Resume the bisection. Raises OverQuota."""
+        ...
+
 
 def routes(
     forms: Forms, submitter: BisectionSubmitter, bundle_bytes: int, threads: FairThreads
@@ -68,7 +80,18 @@ def routes(
         client, who = client_of(request), person.who
         return await threads.run(client, _answer, submitter, person, sent, person=who)
 
-    return [Route(PATH, answer, methods=["POST"])]
+    async def resumed(request: Request) -> Response:
+        person = await forms.token_holder(request, Role.SUBMITTER)
+        id = request.path_params["id"]
+        ids.read(id, "bisection")
+        sent = await in_turn(request, json_body.read, SentResumption, await request.body())
+        client, who = client_of(request), person.who
+        return await threads.run(client, _resumed, submitter, person, id, sent, person=who)
+
+    return [
+        Route(PATH, answer, methods=["POST"]),
+        Route("/bisection/{id}/resume", resumed, methods=["POST"]),
+    ]
 
 
 def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) -> Response:
@@ -88,6 +111,23 @@ def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) 
         return refused(error)
     plan = {"plan": planned.to_json(), "lines": plan_lines(planned)}
     return JSONResponse(document | plan, status, headers)
+
+
+def _resumed(
+    submitter: BisectionSubmitter, person: Person, id: str, sent: SentResumption
+) -> Response:
+    document: dict[str, Any] = {"id": id}
+    request = ResumeRequest(id=id, boots=sent.boots, by=person, why=sent.why)
+    try:
+        with submitter.planning(person):
+            if sent.dry_run:
+                planned, document["refused"] = submitter.plan_resumption(person, request)
+            else:
+                planned = submitter.resume(person, request)
+    except REFUSALS as error:
+        return refused(error)
+    plan = {"plan": planned.to_json(id), "lines": resumption_lines(id, planned)}
+    return JSONResponse(document | plan)
 
 
 def _requested(
