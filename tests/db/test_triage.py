@@ -216,3 +216,56 @@ def test_the_page_of_the_incident_asks_a_person_to_confirm(pages: TestClient, la
     text = pages.get("/incident/i1").text
     assert f"swingbot incident fixed-by i1 {lab.back[:12]}" in text
     assert "looks fixed since" in pages.get("/").text
+
+
+def test_a_trees_page_says_how_its_tip_stands(conn: sa.Connection, pages: TestClient) -> None:
+    tree = read.tree(conn, TREES[0])
+    (fault,) = [
+        row
+        for row in tree["standing"]
+        if (row["metric"], row["testbox"]) == (make.METRIC, "vm-icount")
+    ]
+    assert (fault["commit"], fault["release"]) == (tree["tip_commit"], "Linux 6.12-rc3")
+    assert fault["base_pct"] == pytest.approx(-6.0, abs=0.3)
+    assert fault["release_pct"] == pytest.approx(-6.0, abs=0.3)
+    assert 50 < len(fault["levels"]) <= DAYS and fault["levels"][-1] == fault["mean"]
+    assert fault["levels"][-1] / fault["levels"][0] - 1 == pytest.approx(-0.06, abs=0.003)
+    assert [one["id"] for one in tree["incidents"]] == ["i1"]
+    assert [one["id"] for one in tree["open_bisections"]] == ["b2"] and not tree["open_tables"]
+    other = read.tree(conn, TREES[1])
+    assert [one["id"] for one in other["incidents"]] == ["i2"] and not other["open_bisections"]
+    text = pages.get(f"/tree/{TREES[0]}").text
+    first = [
+        "How the tip stands", "since Linux 6.12-rc3", '<svg class="spark"', "Open culprits",
+        "by A Developer", "What waits", "/bisection/b2", "The latest of its moves: 50",
+    ]  # fmt: skip
+    places = [text.index(word) for word in first]
+    assert places == sorted(places)
+    assert text.count("<polyline") == len(tree["standing"])
+
+
+def test_measurements_for_an_incident_are_marked_and_folded_on_the_start_page(
+    pages: TestClient,
+) -> None:
+    text = pages.get("/").text
+    own, _, folded = text.partition("more to prove, explain or check a change</summary>")
+    assert "/comparison/c120" in own and "culprit and parent" not in own
+    assert "/comparison/c122" in folded and "culprit and parent" in folded
+
+
+@pytest.mark.parametrize(
+    ("path", "marked"),
+    [("/incidents", "incidents"), ("/bisections", "bisections"), ("/incident/i1", "incidents"),
+     ("/testbox/bare1", "testboxes"), ("/comparison/c40", "comparisons"), ("/", None)],
+)  # fmt: skip
+def test_the_navigation_marks_the_page_one_is_on(
+    pages: TestClient, path: str, marked: str | None
+) -> None:
+    found = re.findall(r'<a href="/(\w+)" aria-current="(\w+)"', pages.get(path).text)
+    word = "page" if path == f"/{marked}" else "true"
+    assert found == ([(marked, word)] if marked else [])
+
+
+def test_an_emulated_testbox_is_labelled_once(pages: TestClient) -> None:
+    for path in ("/", "/incident/i1", f"/tree/{TREES[0]}"):
+        assert pages.get(path).text.count("instruction-count clock; 1 vCPU") == 1, path

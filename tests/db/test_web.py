@@ -185,7 +185,12 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
             assert change["state"] == "not recorded"
         if path.startswith("/bisection/"):
             assert answer.pop("config_changes") == []
-        assert answer == json.loads(json.dumps(wanted(site.conn))), path
+        told = json.loads(json.dumps(wanted(site.conn)))
+        if path.startswith("/tree/"):
+            for key in ("open_tables", "open_bisections"):  # their seconds run
+                answer[key], told[key] = ([one["id"] for one in of[key]] for of in (answer, told))
+                assert answer[key]
+        assert answer == told, path
 
 
 @pytest.mark.parametrize(

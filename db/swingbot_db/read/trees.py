@@ -13,11 +13,15 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import TestboxState, words
 
 from . import testbox_status
+from .bisections import bisection, list_bisections
+from .estimate import LabQueue
 from .histories import histories
+from .incidents import list_incidents
 from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
 from .patches import patches
 from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
-from .tables import list_tables
+from .standing import standing
+from .tables import list_tables, table
 from .time_use import time_use
 from .variants import variants
 
@@ -29,7 +33,9 @@ SELECT {key},
        (SELECT coalesce(jsonb_agg(j->>'name'), '[]')
          FROM jsonb_array_elements(t.job_files) j) AS jobs,
        (SELECT v.subject FROM variant v WHERE v.tree = t.id
-         AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
+         AND v.commit = t.tip_commit LIMIT 1) AS tip_subject,
+       (SELECT v.subject FROM variant v WHERE v.tree = t.id
+         AND v.commit = t.base_commit LIMIT 1) AS base_subject
 FROM tree t {where} ORDER BY {order} LIMIT :limit
 """
 _CHANGES = """
@@ -127,10 +133,23 @@ def tree(conn: sa.Connection, name: str) -> Row:
     ]
     return row | {
         "id": shown("tree", row["id"]),
+        "standing": standing(conn, row["id"]),
+        "incidents": list_incidents(conn, {"tree": row["name"], "status": "open"}, 20),
+        **_open(conn, row["name"]),
         "patches": patches(conn, row["id"]),
         "histories": histories(conn, row["id"]),
         "changes": changes,
         "tables": list_tables(conn, {"tree": row["name"]}, 30),
+    }
+
+
+def _open(conn: sa.Connection, name: str) -> Row:
+    tables = list_tables(conn, {"tree": name, "status": "waiting,running"}, 20)
+    searches = list_bisections(conn, {"tree": name, "status": "running"}, 10)
+    queue = LabQueue.load(conn) if tables or searches else None
+    return {
+        "open_tables": [table(conn, one["id"], metrics=[], queue=queue) for one in tables],
+        "open_bisections": [bisection(conn, one["id"], queue=queue) for one in searches],
     }
 
 

@@ -144,9 +144,38 @@ class LineOfATree(TypedDict):
     polled_at: str | None  # time
     jobs: list[str]  # names of its job files
     tip_subject: str | None  # subject of the tip
+    base_subject: str | None  # subject of the base; null if no kernel of it was asked for
+
+
+class Standing(TypedDict):
+    """A headline metric at the last measured tip of a branch, with the levels of its tips: of
+    boots that were made when each tip was new."""
+
+    testbox: str
+    label: str | None
+    unit_job: str
+    metric: str
+    unit: str
+    better: str | None
+    commit: str  # of the last measured tip
+    comparison: str  # of that tip with the tip before it, as are verdict and change
+    verdict: str
+    change_pct: float | None
+    interval_pct: list[float] | None
+    margin_pct: float | None
+    more_boots: int | None
+    mean: float  # level of that tip
+    levels: list[float]  # of the measured tips, oldest first, at most 120
+    base_pct: float | None  # level against that of the base of the first change, if it is listed
+    release: str | None  # subject of the last tip that is a release
+    release_pct: float | None  # level against that of the release
 
 
 class Tree(LineOfATree):
+    standing: list[Standing]  # its headline metrics
+    incidents: list[LineOfAnIncident]  # open ones
+    open_tables: list[Table]  # that wait or run
+    open_bisections: list[Bisection]  # that run
     patches: list[Patch]  # its patches
     # what its tips show: `testbox`, `unit_job`, `metric`, `upto`, `findings`
     histories: list[dict[str, Any]]

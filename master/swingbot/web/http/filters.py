@@ -17,6 +17,8 @@ from swingbot.core.table import verdict
 from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot.core.text.plain import cut
 
+from .sparkline import sparkline
+
 MISSING = "–"  # a missing value is never shown as 0
 
 
@@ -55,7 +57,7 @@ def percent(value: float | None, signed: bool = True) -> str:
 
 def brief(row: verdict.Judged | None) -> str:
     """The change of a row as a cell shows it, with the signs and blanks of pages."""
-    return _set(verdict.brief(row))
+    return _set(verdict.brief(row)).replace("same", "no change")
 
 
 def claim(row: verdict.Judged) -> str:
@@ -64,7 +66,7 @@ def claim(row: verdict.Judged) -> str:
     if facts:
         return facts
     own = row["verdict"] if isinstance(row, Mapping) else row.verdict
-    return brief(row).replace("same", "no change") if own == "same" else str(own)
+    return brief(row) if own == "same" else str(own)
 
 
 def _set(text: str) -> str:
@@ -171,6 +173,7 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "percent": percent,
     "interval": interval,
     "brief": brief,
+    "sparkline": sparkline,
     "claim": claim,
     "in_words": verdict.in_words,
     "folded": folded,

@@ -131,4 +131,12 @@ def shown(document: Incident) -> dict[str, Any]:
         "can_split": out,
         "split": any(one["split"] for one in document["impact"]),
         "rows": folded(document["rows"]),
+        "labels": {
+            one["testbox"]: one["label"]
+            for one in (
+                *document["rows"],
+                *(place for test in document["impact"] for place in test["places"]),
+            )
+            if one["label"]
+        },
     }
