@@ -27,7 +27,7 @@ qemu:
 
 def test_shipped_testboxes_load_and_say_what_their_numbers_are_worth() -> None:
     testboxes = load_all(SHIPPED)
-    assert set(testboxes) == {"cs-vm", "vm-icount", "vm-tcg"}
+    assert set(testboxes) == {"cs-vm", "vm-icount", "vm-mm", "vm-tcg"}
     assert testboxes["cs-vm"].nodes == ("vm-tcg",)
     assert (
         testboxes["vm-icount"].label

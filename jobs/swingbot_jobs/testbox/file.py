@@ -206,11 +206,11 @@ def _check(testbox: Testbox, table: LocatedValue, stem: str) -> None:
 
 def _check_nodes(testbox: Testbox, table: LocatedValue) -> None:
     nodes = testbox.nr_node or 1
-    if testbox.nr_cpu % nodes or testbox.memory_mb % nodes:
+    if (testbox.nr_cpu > 1 and testbox.nr_cpu % nodes) or testbox.memory_mb % nodes:
         refuse(
             table,
             f"nr_node is {nodes}, and QEMU gives each node an equal share: make nr_cpu"
-            f" ({testbox.nr_cpu}) and memory_mb ({testbox.memory_mb}) multiples of it",
+            f" ({testbox.nr_cpu}) and memory_mb ({testbox.memory_mb}) multiples of it, or nr_cpu 1",
             "nr_node",
         )
 

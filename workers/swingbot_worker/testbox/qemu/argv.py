@@ -97,17 +97,20 @@ def _clock(driver: QemuDriver) -> list[str]:
 def _processors(testbox: Testbox) -> list[str]:
     """Return processors and, if there are several nodes, which of them and how much memory each
     has.
+
+    A single processor is on node 0; the other nodes have memory alone.
     """
     nodes = testbox.nr_node or 1
     if nodes == 1:
         return ["-smp", str(testbox.nr_cpu)]
-    cores = testbox.nr_cpu // nodes
-    argv = ["-smp", f"{testbox.nr_cpu},sockets={nodes},cores={cores},threads=1"]
+    sockets = min(nodes, testbox.nr_cpu)
+    cores = testbox.nr_cpu // sockets
+    argv = ["-smp", f"{testbox.nr_cpu},sockets={sockets},cores={cores},threads=1"]
     for node in range(nodes):
+        cpus = f",cpus={node * cores}-{(node + 1) * cores - 1}" if node < sockets else ""
         argv += [
             *("-object", f"memory-backend-ram,id=node{node},size={testbox.memory_mb // nodes}M"),
-            "-numa",
-            f"node,nodeid={node},cpus={node * cores}-{(node + 1) * cores - 1},memdev=node{node}",
+            *("-numa", f"node,nodeid={node}{cpus},memdev=node{node}"),
         ]
     return argv
 
