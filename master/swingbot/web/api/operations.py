@@ -137,7 +137,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     _list("comparisons", "LineOfATable", "tree", "status", "kind", "testbox"),
     _list("experiments", "LineOfATable", "tree", "status", "kind", "testbox"),
     _list("bisections", "LineOfABisection", "tree", "status", "testbox", "metric", "origin"),
-    _list("incidents", "LineOfAnIncident", "tree", "status"),
+    _list("incidents", "LineOfAnIncident", "tree", "status", "owner", "direction"),
     _list("reports", "LineOfAReport", "state", "kind", "incident"),
     _list("orders", "LineOfAnOrder", "kind", "state", "testbox", "tree", "series"),
     _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group"),
