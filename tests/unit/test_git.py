@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from swingbot.adapters.git import Mirror
+from swingbot.adapters.patch_ids import patch_ids
 from swingbot.core.patchset.model import PatchFile, PatchSource, SeriesPatch
 from swingbot.core.patchset.read import read_series
 from swingbot.service.ports import GitError
@@ -175,6 +176,21 @@ def test_a_rebased_copy_has_the_patch_id_of_its_original_and_is_found_in_another
     assert found[copy] == found[original] != found[tip]
     assert mirror.find_patch(found[original], original, ids[1], tip) == copy
     assert mirror.find_patch(found[original], original, copy, tip) is None
+
+
+def test_code_that_became_a_comment_has_another_patch_id(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
+    path, ids = linux
+    code = commit_file(path, "new.c", "// a comment\nint f(void)\n{\n}\n", "new")
+    git(path, "checkout", "-q", "-b", "next", ids[-1])
+    comment = commit_file(path, "new.c", "// a comment+int f(void)+{+}\n", "new")
+    mirror.fetch_branch("t", str(path), "main")
+    mirror.fetch_branch("n", str(path), "next")
+    found = mirror.patch_ids([code, comment])
+    assert found[code] != found[comment]
+    diffs = [f"{git(path, 'show', '--format=', one)}\n".encode() for one in (code, comment)]
+    assert patch_ids(diffs) == [found[code], found[comment]]
 
 
 def test_merges_roots_and_empty_commits_have_no_patch_id(

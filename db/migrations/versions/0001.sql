@@ -40,7 +40,7 @@ CREATE TABLE change (
 CREATE TABLE patch (                                                    -- a commit on the first-parent line of a watched branch, now or earlier
     commit   text PRIMARY KEY CHECK (commit ~ '^[0-9a-f]{40}$'),
     parent   text NOT NULL CHECK (parent ~ '^([0-9a-f]{40})?$'),        -- its first parent; '' for a root
-    patch_id text NOT NULL,                                             -- git patch-id --stable; of a merge 'merge:' and the merged commits; '': no change
+    patch_id text NOT NULL,                                             -- git patch-id --verbatim; of a merge 'merge:' and the merged commits; '': no change
     subject  text NOT NULL,
     author   text NOT NULL
 );
@@ -72,7 +72,7 @@ CREATE TABLE variant (
     trust     text NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted')),
     build_key text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
     origin    text NOT NULL CHECK (origin IN ('branch', 'request', 'patch')),
-    patches   jsonb NOT NULL DEFAULT '[]',                              -- of a commit made here or sent: git patch-id --stable of these commits, oldest first, '' where there is none
+    patches   jsonb NOT NULL DEFAULT '[]',                              -- of a commit made here or sent: git patch-id --verbatim of these commits, oldest first, '' where there is none
     posted    text NOT NULL DEFAULT '',                                 -- Message-ID of its mail, with <>, from the trailers of the commit; '': unknown
     -- The same commit at two levels of trust is two variants with two build keys, so their results never mix.
     CONSTRAINT variant_once_a_level UNIQUE (tree, commit, kconfig, compiler, layout, trust)
@@ -764,7 +764,7 @@ CREATE TABLE sighting (
     incident   bigint NOT NULL REFERENCES incident,
     bisection  bigint NOT NULL REFERENCES bisection,
     culprit    bigint NOT NULL REFERENCES variant,
-    patch_id   text CHECK (patch_id ~ '^([0-9a-f]{40})?$'),             -- git patch-id --stable; '': none (merge, root, no change); NULL: not computed yet
+    patch_id   text CHECK (patch_id ~ '^([0-9a-f]{40})?$'),             -- git patch-id --verbatim; '': none (merge, root, no change); NULL: not computed yet
     comparison bigint REFERENCES comparison,                            -- parent against culprit
     report     bigint REFERENCES report,                                -- the mail that reports it
     seen_at    timestamptz NOT NULL DEFAULT clock_timestamp(),

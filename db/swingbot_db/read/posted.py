@@ -44,7 +44,7 @@ def posted(conn: sa.Connection, mails: Sequence[str], patches: Sequence[str]) ->
     """Return the commits of the service that were posted as one of the mails, in their order, and
     those with the diff of one of the patches.
 
-    `mails` are Message-IDs with their <>, `patches` are `git patch-id --stable`. `tables` are the
+    `mails` are Message-IDs with their <>, `patches` are `git patch-id --verbatim`. `tables` are the
     ids of at most TABLES tables that have a kernel of the commit, the latest first.
     """
     given = {"mails": list(mails), "patches": list(patches)}

@@ -391,7 +391,7 @@ class Mirror:
         renames: bool = False,
         within: ProcessLimits = git_limits.GIT,
     ) -> dict[str, str]:
-        """Return the `git patch-id --stable` of each commit, which is the same for a rebased copy.
+        """Return the `git patch-id --verbatim` of each commit, the same for a rebased copy.
 
         Merges, root commits and empty commits have none. `renames`: with renamed files as in mails.
         """
@@ -400,7 +400,7 @@ class Mirror:
             *(*diff, "--find-renames" if renames else "--no-renames", *_DIFF),
             stdin="".join(f"{c}\n" for c in commits).encode(),
             within=within,
-            into=("patch-id", "--stable"),
+            into=("patch-id", "--verbatim"),
         )
         return {
             commit: patch_id

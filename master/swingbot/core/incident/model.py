@@ -31,8 +31,9 @@ class Incident:
 class Sighting:
     """A culprit as one bisection found it.
 
-    `patch_id` is that of `git patch-id --stable`: "" for a commit without one (merge, root, empty),
-    None if not computed yet. `comparison` is that with its parent, `report` the mail about it.
+    `patch_id` is that of `git patch-id --verbatim`: "" for a commit without one (merge, root,
+    empty), None if not computed yet. `comparison` is that with its parent, `report` the mail about
+    it.
     """
 
     id: int

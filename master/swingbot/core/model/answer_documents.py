@@ -90,7 +90,7 @@ class PostedCommit(NamedCommit):
     """A commit that the service has a kernel of, and what it was posted as."""
 
     message_id: str  # of the trailers of the commit, with its <>; empty: none
-    patch_ids: list[str]  # `git patch-id --stable` of its patches, its own last
+    patch_ids: list[str]  # `git patch-id --verbatim` of its patches, its own last
     complete: bool  # these are all; of a branch's commit only its own is known
     tree: str
     tables: list[str]  # ids of those with a kernel of it, asked for or of an incident, latest first

@@ -414,7 +414,7 @@ class Sighting(TypedDict):
     bisection: str | None
     comparison: str | None
     report: str | None  # id of the report about it
-    patch_id: str | None  # `git patch-id --stable`
+    patch_id: str | None  # `git patch-id --verbatim`
     seen_at: str  # time
     tree: str
     branch: str  # branch of the tree

@@ -116,7 +116,7 @@ class Patch(TypedDict):
     subject: str
     position: int  # in the branch
     state: str  # `same`, `moved`, `changed`, `new` or `dropped`
-    patch_id: str | None  # `git patch-id --stable`
+    patch_id: str | None  # `git patch-id --verbatim`
     author: str  # name and address
     was: str | None  # commit of its former version
     # measured against its parent: `testbox`, `unit_job`, `metric`, `change_pct`, `interval_pct`,

@@ -11,7 +11,7 @@ from swingbot.core.model.statuses import PatchState
 class Patch:
     """A commit on the first-parent line of a branch.
 
-    `patch_id` is that of `git patch-id --stable`. For a merge it is "merge:" and the merged
+    `patch_id` is that of `git patch-id --verbatim`. For a merge it is "merge:" and the merged
     commits, as it is the same as long as they are; for an empty commit it is "". `parent` is the
     first parent; "" for a root.
     """

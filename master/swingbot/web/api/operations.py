@@ -181,7 +181,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
         listed=True,
         query={
             "mail": "a Message-ID with its <>; up to 40, repeated",
-            "patch": "a `git patch-id --stable`; up to 40, repeated",
+            "patch": "a `git patch-id --verbatim`; up to 40, repeated",
         },
     ),
     Operation(
