@@ -55,7 +55,8 @@ def committed(path: Path, place: Path) -> bytes:
 def test_changes_of_all_kinds_become_the_commit_that_git_would_make(
     clone: Path, tmp_path: Path
 ) -> None:
-    a_dirty_checkout(clone)
+    a_dirty_checkout(clone)  # with a stash
+    run_git(clone, "config", "status.showStash", "true")
     made, said = made_of(clone)
     assert tree_of(clone, made) == committed(clone, tmp_path / "copy")
     assert b"untracked" not in tree_of(clone, made) and b"later" in tree_of(clone, made)

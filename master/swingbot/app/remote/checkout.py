@@ -29,6 +29,8 @@ _CONFIG: Final = (
 )
 # Commits as they are sent: packs have neither replacements nor grafts.
 _AS_THEY_ARE: Final = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+# How the lines of changed files begin; others are of status.showStash.
+_CHANGED: Final = ("1 ", "u ")
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 # These mean the service's own, whatever the checkout calls so.
 _OF_TREES: Final = ("base", "tip")
@@ -238,7 +240,7 @@ class Checkout:
         if self._git("rev-parse", "--is-inside-work-tree").strip() != "true":
             return []
         words = ("status", "--porcelain=v2", "-z", "--untracked-files=no", "--no-renames")
-        listed = [line for line in self._git(*words).split("\0") if line]
+        listed = [line for line in self._git(*words).split("\0") if line[:2] in _CHANGED]
         if conflicts := [line.split(" ", 10)[10] for line in listed if line.startswith("u ")]:
             raise RequestError(
                 f"{self.path} has conflicts, such as in {conflicts[0]}: resolve them"
