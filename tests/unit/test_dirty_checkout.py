@@ -136,6 +136,7 @@ def test_here_measures_uncommitted_changes_if_it_is_told_to(
 ) -> None:
     """Up to the start of the service."""
     a_dirty_checkout(clone)
+    (clone / "\x1b[2Junseen").touch()
     monkeypatch.setattr(here, "missing_packages", list)
     monkeypatch.setattr(here, "_START_SECONDS", 0.0)
     monkeypatch.chdir(clone)
@@ -151,7 +152,7 @@ def test_here_measures_uncommitted_changes_if_it_is_told_to(
         f"HEAD: {head} all kinds",
     ]
     left_out, first, last = said["here HEAD..HEAD --dirty"]
-    assert left_out.startswith("untracked files, such as untracked")
+    assert left_out.startswith("untracked files, such as ?[2Junseen")
     assert first == f"HEAD: {head} all kinds"
     assert last.startswith("HEAD+changes: ") and last.endswith(f" uncommitted changes on {head}")
     assert run_git(clone, "show", f"{last.split()[1]}:both") == b"bb\n"

@@ -27,6 +27,7 @@ from swingbot.app.queued_request import QueuedRequest
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import duration
 from swingbot.service.ports import RequestError
+from swingbot_jobs.printable import printable
 from swingbot_jobs.terminal import say_json
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def sent_changes(session: CommandContext, refs: Sequence[str], *, dirty: bool) -
 
 
 def note(line: str) -> None:
-    click.echo(line, err=True)
+    """Print a line about a request; names in it may come from a tree of others."""
+    click.echo(printable(line), err=True)
 
 
 def shown_plan(document: Facts, lines: list[str], given: Mapping[str, Any]) -> bool:
