@@ -27,7 +27,7 @@ PROGRAM_NUMBER: Final = 10**15
 UNIT_JOBS: Final = 1000
 # Runs of a unit job in one boot.
 RUNS: Final = 1000
-# Events that a job counts.
+# Events of a job.
 JOB_EVENTS: Final = 40
 # Fragments added to a kernel configuration.
 KCONFIG_FRAGMENTS: Final = 4
@@ -35,13 +35,13 @@ KCONFIG_FRAGMENTS: Final = 4
 COMMAND_LINE_BYTES: Final = 2048
 # Characters of the driver's own words on it: console, panic, perturbation, the boot's token.
 DRIVER_CHARACTERS: Final = 400
-# Characters of the words that a job adds to it.
+# Characters of the words of a job on it.
 CMDLINE_CHARACTERS: Final = 1024
-# Words that a job adds to it. The kernel panics when it hands more than 32 words that it does not
+# Words of a job on it. The kernel panics when it hands more than 32 words that it does not
 # know to init (CONFIG_INIT_ENV_ARG_LIMIT), and that panic would be held against the kernel under
 # test.
 CMDLINE_WORDS: Final = 24
-# Sysctls that a job sets.
+# Sysctls of a job.
 SYSCTLS: Final = 64
 # Characters of the name or value of a sysctl.
 SYSCTL_CHARACTERS: Final = 255

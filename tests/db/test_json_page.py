@@ -22,11 +22,13 @@ from starlette.testclient import TestClient
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.web import service
+from swingbot.core.stats.findings import look
 from swingbot.web.api.operations import OPERATIONS
 from swingbot.web.pages.kinds import PLURALS
 from swingbot_db.engine import make_engine
+from swingbot_jobs import codec
 from tests.database import fresh
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakelinux import START_SPEED, FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -112,6 +114,8 @@ def scripts(
                 conn.execute(sa.text(announced))
                 conn.execute(sa.text("UPDATE variant SET posted = '<1@example.org>'"))
             ask(scripts, [base, *made], brain.run)
+            recover(engine, brain.repo, brain.poll)
+            scripts.get("list of incidents", "/incidents.json")
             ask_over_http(scripts, [base, *made])
             yield scripts
         engine.dispose()
@@ -120,6 +124,17 @@ def scripts(
 @pytest.fixture(scope="module")
 def documents(scripts: Scripts) -> Documents:
     return scripts.documents
+
+
+def recover(engine: sa.Engine, repo: Path, poll: Callable[[], Any]) -> None:
+    """Another tip, and a history of tips in which the level is back there."""
+    (tip,) = add_commits(repo, [FakeCommit(speed=START_SPEED)])
+    poll()
+    levels = [(80.0 if at < 20 else 100.0) + 0.1 * (at % 3) for at in range(40)]
+    findings = codec.plain(look(levels)) | {"tips": {"20": {"commit": tip, "comparison": "c1"}}}
+    with engine.begin() as conn:
+        kept = sa.text("UPDATE tree_history SET findings = CAST(:findings AS jsonb)")
+        assert conn.execute(kept, {"findings": json.dumps(findings)}).rowcount
 
 
 def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:

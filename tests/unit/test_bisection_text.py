@@ -37,6 +37,6 @@ def test_where_only_the_spread_changes_no_change_of_the_mean_is_printed() -> Non
     said = bisection_head(FACTS | only)
     assert "  3.1 times the spread between boots" in said.splitlines()
     assert "change" not in said
-    assert "change +4.00 %" in bisection_head(
+    assert "change in its own boots +4.00 %" in bisection_head(
         FACTS | only | {"change_pct": 4.0, "interval_pct": [3.0, 5.0]}
     )

@@ -39,7 +39,7 @@ def test_workers_stop_before_the_master_and_the_database_stops_last() -> None:
         > order["postgres"]
         == min(order.values())
     )
-    assert len(workers) == 4  # builds and three testboxes
+    assert len(workers) == 5  # builds and four testboxes
 
 
 def test_an_external_database_or_mail_server_is_not_started() -> None:

@@ -135,7 +135,7 @@ def test_a_program_that_lkp_does_not_have_is_named() -> None:
         NoLkpEquivalent,
         match=(
             "can't run page-fault: lkp-tests does not have it; both have hackbench, netperf, "
-            "will-it-scale"
+            "perf-bench-sched-pipe, will-it-scale"
         ),
     ):
         job_file(UnitJob(name="p", program="page-fault", params={}, runs=1), PROGRAMS)

@@ -17,7 +17,7 @@ from swingbot_jobs.lazy_group import Place, lazily
             "replay": Place("steer:replay", extras=()),
             "skip": Place("steer:skip", extras=()),
             "hint": Place("steer:hint", extras=()),
-            "resume": Place("steer:resume"),
+            "resume": Place("steer:resume", extras=()),
             "explain": Place("steer:explain", extras=()),
             "visualize": Place("steer:visualize", extras=()),
         },

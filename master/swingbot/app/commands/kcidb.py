@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from swingbot.app.commands.context import CommandContext, with_session
@@ -14,7 +12,7 @@ from swingbot_jobs.terminal import say_json
 
 
 def _origin(context: click.Context, option: click.Parameter, given: str) -> str:
-    if re.fullmatch(ORIGIN, given) is None:
+    if ORIGIN.fullmatch(given) is None:
         raise click.BadParameter(f"{given!r} is not a name of a-z, 0-9 and _")
     return given
 

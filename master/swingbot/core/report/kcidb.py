@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from swingbot.core.model import ids
 
 VERSION: Final = {"major": 5, "minor": 3}
-ORIGIN: Final = "[a-z0-9_]+"
+ORIGIN: Final = re.compile("[a-z0-9_]+")
 _EXCERPT: Final = 16_384  # characters of `log_excerpt`
 _NOT_OF_A_PATH: Final = re.compile(r"[^a-zA-Z0-9_-]")
 # Of several verdicts about a kernel the first one here counts.

@@ -92,10 +92,9 @@ def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
             side = cell.side
             own = [
-                *(
-                    clean(text)
-                    for text in (kernel.name, kernel.commit, kernel.subject, kernel.compiler)
-                ),
+                *(clean(text) for text in (kernel.name, kernel.commit)),
+                cut(kernel.subject, _LONGEST_SUBJECT),
+                clean(kernel.compiler),
                 *((side.boots, side.runs, side.mean, side.stddev) if side else (0, 0, "", "")),
             ]
             columns = [cell.columns.get(title, "") for title in sheet.columns]
