@@ -175,6 +175,40 @@ def test_half_a_recovery_is_none(conn: sa.Connection, lab: Lab, level: float) ->
     assert read.incident(conn, "i1")["looks_fixed"] is None
 
 
+def test_each_place_where_it_was_found_must_be_back(conn: sa.Connection, lab: Lab) -> None:
+    """Also one without a later step."""
+    conn.execute(
+        sa.text("""UPDATE bisection b SET status = a.status, conclusion = a.conclusion,
+          ended_at = a.ended_at
+          FROM bisection a WHERE (a.id, b.id, b.testbox) = (1, 2, 'bare1')""")
+    )
+    again = "INSERT INTO sighting (incident, bisection, culprit) SELECT 1, 2, culprit"
+    conn.execute(sa.text(f"{again} FROM sighting WHERE bisection = 1"))
+    assert read.incident(conn, "i1")["looks_fixed"] is None
+    conn.execute(
+        sa.text("""INSERT INTO tree_history (tree, testbox, unit_job, metric, upto, findings)
+          SELECT tree, 'bare1', unit_job, metric, upto, findings FROM tree_history""")
+    )
+    fix = read.incident(conn, "i1")["looks_fixed"]
+    assert fix is not None and fix["commit"] == lab.back
+
+
+def test_what_was_lost_of_an_improvement_looks_not_fixed(conn: sa.Connection) -> None:
+    conn.execute(
+        sa.text("UPDATE comparison_row SET detail = jsonb_set(detail, '{better}', '\"lower\"')")
+    )
+    (row,) = read.list_incidents(conn, {"testbox": "vm-icount"})
+    assert (row["direction"], row["looks_fixed"]) == ("better", None)
+
+
+def test_a_step_of_the_machine_fixes_nothing(conn: sa.Connection) -> None:
+    conn.execute(
+        sa.text("""UPDATE tree_history
+          SET findings = jsonb_set(findings, '{changes,-1,machine}', 'true')""")
+    )
+    assert read.incident(conn, "i1")["looks_fixed"] is None
+
+
 @pytest.fixture
 def pages(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """Its pages; commands read the same database."""
