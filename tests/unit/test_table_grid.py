@@ -3,6 +3,8 @@ columns, and every format explains its notation."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 import pytest
@@ -175,6 +177,16 @@ def test_no_name_or_number_breaks_the_table(names: list[str], level: float) -> N
         for line in said.splitlines():
             assert columns(line) <= 78 and line.isprintable()
     assert len(as_csv(sheet).splitlines()) >= 1 + len(names)
+
+
+def test_what_a_spreadsheet_would_calculate_stays_text() -> None:
+    document = a_table({"box": [100.0, 80.0]}, ["base", "@head"])
+    for arm in document["arms"]:
+        arm["variant"]["subject"] = "=HYPERLINK(CHAR(64))"
+    _, *rows = csv.DictReader(io.StringIO(as_csv(sheet_of_table(document))))
+    (head,) = rows
+    assert (head["kernel"], head["subject"]) == ("'@head", "'=HYPERLINK(CHAR(64))")
+    assert float(head["change_pct"]) < 0
 
 
 @pytest.mark.parametrize("testboxes", [2, 6, 30])

@@ -106,7 +106,7 @@ def csv_lines(columns: Iterable[CsvColumn], rows: Iterable[Row]) -> Iterator[str
     columns = tuple(columns)
     yield _line([column.name for column in columns])
     for row in rows:
-        yield _line([_cell(row.get(column.name)) for column in columns])
+        yield _line([csv_cell(row.get(column.name)) for column in columns])
 
 
 def read_samples(lines: Iterable[str]) -> Iterator[Row]:
@@ -139,7 +139,7 @@ def _line(cells: list[Any]) -> str:
     return out.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     """Text that a spreadsheet would read as a formula gets an apostrophe; no id or metric needs
     one.
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from swingbot.core.model.comparison_row import CHANGED, VERDICTS
+from swingbot.core.raw.tables import csv_cell
 from swingbot.core.report.parts.lkp_monitors import monitor_rows
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_lines, lkp_table
 from swingbot.core.report.table.grid import legend, places, reading, tables
@@ -84,9 +85,13 @@ def as_changelog(sheet: Sheet) -> str:
 def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
     """Return one line per kernel, metric and reference. Missing values are empty."""
     out = io.StringIO()
-    write = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\n")
+
+    def write(cells: Sequence[Any]) -> None:
+        writer.writerow([csv_cell(cell) for cell in cells])
+
     if heading:
-        write.writerow([*_CSV, *sheet.columns])
+        write([*_CSV, *sheet.columns])
     for block in sheet.blocks:
         head = [block.testbox, block.unit_job, block.metric, block.unit, block.better or ""]
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
@@ -99,12 +104,12 @@ def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
             ]
             columns = [cell.columns.get(title, "") for title in sheet.columns]
             if not cell.rows:
-                write.writerow([*head, *own, *[""] * 6, *columns])
+                write([*head, *own, *[""] * 6, *columns])
             for rule, row in cell.rows.items():
                 low, high = row.interval_pct or ("", "")
                 reference = clean(sheet.kernels[row.reference].name)
                 change = [rule, reference, row.change_pct, low, high, row.verdict]
-                write.writerow([*head, *own, *change, *columns])
+                write([*head, *own, *change, *columns])
     return out.getvalue()
 
 
