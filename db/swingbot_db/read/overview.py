@@ -64,7 +64,8 @@ WITH of_swing AS (
     ORDER BY created_at DESC, abs(change_pct) DESC, id DESC) AS place
   FROM largest
 )
-SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction,
+SELECT l.id, coalesce(i.comparison, l.comparison) AS comparison, l.testbox, l.unit_job, l.metric,
+  l.direction,
   coalesce(f.change_pct, l.change_pct) AS change_pct, l.state,
   l.source, (l.evidence->>'spread_ratio')::double precision AS spread_ratio,
   l.bisection, l.created_at, l.tree, x.facts->>'label' AS label, l.further AS more, l.incident,

@@ -293,7 +293,7 @@ class RecentChange(TypedDict):
     spread_ratio: float | None
     incident: str | None
     id: int  # number of the swing
-    comparison: str  # id of the comparison
+    comparison: str  # id of the comparison that measured the change: of the incident if it has one
     change_pct: float  # head against base in percent
     more: int  # further changes of the same incident
     culprit: dict[str, Any] | None  # `commit`, `subject`, `author`
