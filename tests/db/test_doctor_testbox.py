@@ -48,7 +48,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
     )
     with measured_brain(tmp_path, db_url, engine) as made:
         made.fake.facts |= FACTS
-        made.fake.under = under
+        made.fake.under, made.fake.settable = under, True
         yield made
 
 

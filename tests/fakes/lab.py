@@ -167,6 +167,7 @@ class FakeLab:
     failure: tuple[str, str] = ("panicked", "Kernel panic - not syncing: no init found")
     # factors of speed and of `wobble` under the settings of a job
     under: Callable[[UnitJob], tuple[float, float]] = lambda job: (1.0, 1.0)
+    settable: bool = False  # the machine has what jobs demand, and keeps it
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     # (kind, commit, k) of every execution
@@ -268,8 +269,9 @@ class FakeLab:
                     if monitor
                     else {}
                 )
-                held = _held(job)
-                files |= {f"{job.name}/{number}/{name}": held for name in (RUN_BEFORE, RUN_AFTER)}
+                if self.settable:
+                    held = _held(job)
+                    files |= {f"{job.name}/{number}/{name}": held for name in _AROUND}
                 runs.append(
                     {"unit_job": job.name, "number": number, "status": "ok", "seconds": 1.0}
                 )
@@ -303,6 +305,9 @@ def _record(state: Mapping[str, Any]) -> bytes:
         symbols={},
         objects={"mm/memory.o": object_row(digest, sizes, [function], [])},
     )
+
+
+_AROUND = (RUN_BEFORE, RUN_AFTER)
 
 
 def _held(job: UnitJob) -> bytes:
