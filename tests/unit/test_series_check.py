@@ -106,6 +106,13 @@ def test_what_tables_say(tables: list[dict[str, Any]], status: str, summary: str
     assert result.to_json().keys() == {"tool", "status", "summary", "url", "details"}
 
 
+def test_a_patch_is_not_blamed_for_a_base_that_does_not_build() -> None:
+    table = a_table("c1", state="failed", reason="e.c:1: error")
+    table["arms"][0] |= {"state": "failed", "reason": "e.c:1: error"}
+    result = check_result([table], PLACES, 2, "http://lab/comparison/c1")
+    assert (result.status, result.summary) == ("warn", "not measured")
+
+
 def test_what_others_say_moves_no_cursor_where_b4_shows_it() -> None:
     odd = "bad \x1b[31m\u009b\u202e\n# x"
     told = CheckResult(status="fail", summary=odd, details=f"a  b\n{odd}\r").to_json()

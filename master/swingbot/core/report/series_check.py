@@ -140,15 +140,17 @@ def _jobs(rows: Iterable[Row]) -> set[str]:
 
 
 def _broken(table: Table, places: Mapping[str, int]) -> Iterator[str]:
-    """Kernels of the series that were not built, or did not come up where those without it did."""
+    """Kernels of the series that were not built, or did not come up, where those without it did."""
     lost = {arm["arm"]: arm["boots"] - arm["up"] for arm in table["arms"]}
     others = [arm for arm in table["arms"] if arm["variant"]["commit"] not in places]
+    base_fails = any(one["state"] == "failed" for one in others)
     for arm in table["arms"]:
         number = places.get(arm["variant"]["commit"])
         if number is None:
             continue
         if arm["state"] == "failed":
-            yield f"patch {number} does not build: {arm['reason']}"
+            if not base_fails:
+                yield f"patch {number} does not build: {arm['reason']}"
         elif lost[arm["arm"]] and not any(lost[one["arm"]] for one in others):
             made = count(arm["boots"], "boot")
             yield f"patch {number}: {lost[arm['arm']]} of {made} did not come up"
