@@ -68,6 +68,9 @@ class Bisections(Rows):
     def get(self, number: int) -> Bisection | None:
         return self._one("id = :id", id=number)
 
+    def lock(self, number: int) -> None:
+        self.scalar("SELECT id FROM bisection WHERE id = :id FOR UPDATE", id=number)
+
     def _one(self, where: str, **values: Any) -> Bisection | None:
         row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE {where}", **values)
         return _bisection(dict(row._mapping)) if row else None

@@ -113,6 +113,9 @@ class Comparisons(Rows):
         matches = self._comparisons("c.id = :id", id=number)
         return matches[0] if matches else None
 
+    def lock(self, number: int) -> None:
+        self.scalar("SELECT id FROM comparison WHERE id = :id FOR UPDATE", id=number)
+
     def open(self) -> list[Comparison]:
         return self._comparisons("c.status IN ('waiting', 'running')")
 

@@ -56,6 +56,9 @@ class Bisections(Noun):
     def get(self, number: int) -> Bisection | None:
         return self.db.bisections[number].bisection if number in self.db.bisections else None
 
+    def lock(self, number: int) -> None:
+        pass  # one transaction at a time
+
     def status(self, number: int) -> BisectionStatus | None:
         return self.db.bisections[number].bisection.status if number in self.db.bisections else None
 

@@ -45,6 +45,9 @@ class Comparisons(Noun):
     def get(self, number: int) -> Comparison | None:
         return self.db.comparisons[number].comparison if number in self.db.comparisons else None
 
+    def lock(self, number: int) -> None:
+        pass  # one transaction at a time
+
     def _where(self, wanted: Callable[[Comparison], bool]) -> list[Comparison]:
         found = (row.comparison for _, row in sorted(self.db.comparisons.items()))
         return [comparison for comparison in found if wanted(comparison)]

@@ -95,6 +95,7 @@ def resume(
     Raises NotFound, RequestError, also for one that is running, NotYours.
     """
     with transaction("resume bisection") as tx:
+        tx.bisections.lock(ids.read(request.id, "bisection")[1])
         bisection, planned = _planned(catalogue, tx, request)
         number, usual = bisection.id, Policy().max_end_boots
         tx.steering.reopen(

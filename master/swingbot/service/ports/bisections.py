@@ -45,6 +45,9 @@ class Bisections(Protocol):
     def get(self, number: int) -> Bisection | None:
         """Return a bisection by number; None if it does not exist."""
 
+    def lock(self, number: int) -> None:
+        """Let others that lock a bisection wait until this transaction ends."""
+
     def status(self, number: int) -> BisectionStatus | None:
         """Return the status, even of a bisection whose terms `get` cannot read; None if it does not
         exist.

@@ -29,6 +29,9 @@ class Comparisons(Protocol):
     def get(self, number: int) -> Comparison | None:
         """Return a comparison by number; None if it does not exist."""
 
+    def lock(self, number: int) -> None:
+        """Let others that lock a comparison wait until this transaction ends."""
+
     def open(self) -> list[Comparison]:
         """Return the comparisons that are waiting or running, by number."""
 

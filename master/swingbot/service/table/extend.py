@@ -85,8 +85,9 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     boots of another day. Raises NotFound, RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git, lab.transaction("extend") as tx:
-        planned, person = _planned(git, lab.catalogue, tx, request), request.asked_by
         number = table_with(tx.comparisons, request.id).id
+        tx.comparisons.lock(number)
+        planned, person = _planned(git, lab.catalogue, tx, request), request.asked_by
         admit(git)
         tx.comparisons.reopen(number, planned.boots, planned.added)
         if person is not None:
