@@ -3,18 +3,21 @@ settings of another service."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from swingbot.app import here
+from swingbot.app import here, process
 from swingbot.app.cli import main
 from swingbot.app.remote.checkout import Checkout
 from swingbot.app.settings import load
 from swingbot.service.ports import RequestError
 from swingbot_jobs import extras
+from swingbot_worker.executor.attempt_directory import AttemptDirectory
+from swingbot_worker.executor.process import start_executor
 from tests.patch_series import Change, git, make_repo
 
 INSTALL = (Path(__file__).parents[2] / "docs" / "install.md").read_text()
@@ -104,6 +107,25 @@ def test_a_checkout_lends_its_commits_and_stays_as_it_is(clone: Path, tmp_path: 
         git(fetched, "fetch", "-q", str(place), here.BRANCH)
         assert git(fetched, "rev-parse", "FETCH_HEAD").decode().strip() == commit
     assert {file: file.read_bytes() for file in clone.rglob("*") if file.is_file()} == before
+
+
+def test_executors_of_its_workers_end_with_it_and_others_stay(tmp_path: Path) -> None:
+    logs = []
+    for name in ("own", "other"):
+        place = AttemptDirectory(tmp_path / name / "workers" / "builder" / "state" / "attempts/a1")
+        place.root.mkdir(parents=True)
+        os.mkfifo(place.order)  # the executor waits for its order
+        lock = place.try_lock()
+        assert lock is not None
+        start_executor(place.root, lock, place.log)
+        os.close(lock)
+        logs.append(place)
+    own, other = logs
+    assert own.try_lock() is None and other.try_lock() is None
+    assert process.kill_executors(tmp_path / "own") == 1
+    assert own.try_lock() is not None, "its executor is gone"
+    assert other.try_lock() is None
+    assert process.kill_executors(tmp_path) == 1
 
 
 def test_no_setting_of_another_service_reaches_it(tmp_path: Path) -> None:

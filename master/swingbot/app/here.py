@@ -22,6 +22,8 @@ _PORTS: Final = 4
 _START_SECONDS: Final = 300.0
 _STOP_SECONDS: Final = 90.0
 _UP: Final = b"swingbot is up"
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)  # end the command like Ctrl-C
+_SIGNALS: Final = (signal.SIGINT, *_ENDING)
 # What builds and boots need beside the tools of a build: program or file -> Debian package.
 _PROGRAMS: Final = {
     "git": "git",
@@ -94,7 +96,8 @@ def lend(checkout: Path, tip: str, place: Path) -> Path:
 
 @contextmanager
 def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Run the service with the environment `environ` in a child; stop it when the block ends.
+    """Run the service with the environment `environ` in a child; stop it when the block ends, and
+    what it runs.
 
     Enters the block when the service is up. Raises HereError.
     """
@@ -102,7 +105,9 @@ def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
     log = state / "here.log"
     log.write_bytes(b"")
     argv = [sys.executable, "-m", "swingbot.app.cli", "up"]
-    before = signal.signal(signal.SIGTERM, _end)
+    # A terminal that closes ends it too, unless nohup lets it go on.
+    ending = [one for one in _ENDING if signal.getsignal(one) != signal.SIG_IGN]
+    before = {one: signal.signal(one, _end) for one in ending}
     child = process.start(argv, env=environ, cwd=state, log=log)
     try:
         end = time.monotonic() + _START_SECONDS
@@ -112,12 +117,15 @@ def running(state: Path, environ: Mapping[str, str]) -> Iterator[None]:
             time.sleep(0.1)
         yield
     finally:
+        before = {one: signal.signal(one, signal.SIG_IGN) for one in _SIGNALS} | before
         child.send_signal(signal.SIGTERM)
         try:
             child.wait(_STOP_SECONDS)
         except process.TimedOut:
             process.kill_tree(child.pid)
-        signal.signal(signal.SIGTERM, before)
+        process.kill_executors(state)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _end(number: int, frame: object) -> None:

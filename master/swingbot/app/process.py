@@ -128,6 +128,23 @@ def stop_members(instance: Path, polite_seconds: float) -> int:
     return count
 
 
+def kill_executors(instance: Path) -> int:
+    """Kill the executors of the instance's workers, which outlive it; return their number. The
+    parent-death signal ends what they run.
+    """
+    state = str(instance.resolve())
+    running = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if (words := one.info["cmdline"] or [])[1:3] == ["-m", "swingbot_worker.executor"]
+        and len(words) > 3
+        and Path(words[3]).resolve().is_relative_to(state)
+    ]
+    _signal(running, signal.SIGKILL)
+    psutil.wait_procs(running, timeout=5)
+    return len(running)
+
+
 def _is_supervisor(candidate: psutil.Process) -> bool:
     try:
         return any("supervisord" in part for part in candidate.cmdline())

@@ -85,7 +85,11 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
         session = CommandContext(settings, here=True)
         files = read_jobs(jobs or _JOBS, settings.paths.jobs)
         _fetch(session, checkout, ends, files)
-        _measure(session, names, ends, files, dry_run=dry_run, yes=yes)
+        _cancel_open(session)  # left by a command that was killed, or the watch's own
+        try:
+            _measure(session, names, ends, files, dry_run=dry_run, yes=yes)
+        finally:
+            _cancel_open(session)
 
 
 def _measure(
@@ -147,6 +151,16 @@ def _fetch(
             lab.tools.git.keep(commit)
         except GitError as error:
             raise RequestError(str(error)) from None
+
+
+def _cancel_open(session: CommandContext) -> None:
+    """Cancel the tables that nobody waits for. Their boots count in later tables."""
+    from swingbot.service.table.changes import compare_changes
+
+    with session.lab.transaction("cancel what is open") as tx:
+        compare_changes(session.lab, tx)  # the loop does it within seconds
+        for table in tx.comparisons.open():
+            tx.comparisons.set_status(table.id, "cancelled", "`swingbot here` does not wait for it")
 
 
 def _resolved(checkout: Checkout, name: str) -> str:
