@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow
+from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Points
 from swingbot.core.table.verdict import brief, doubt, in_words, legend, size
 from swingbot.web.http.filters import claim
 
@@ -52,6 +52,33 @@ def test_a_row_in_a_cell_in_a_sentence_and_in_a_word(
     assert (brief(row), in_words(row), claim(row)) == (cell, sentence, word)
     document = row.to_json()
     assert (brief(document), in_words(document), claim(document)) == (cell, sentence, word)
+
+
+SHARE = Points(change=0.1, interval=(0.07, 0.13))
+
+
+@pytest.mark.parametrize(
+    ("row", "cell", "sentence"),
+    [
+        # the margin of a share is in points: 0.16 of 10 are 1.6 %
+        (a_row("same", 0.1, margin_pct=0.154, points=SHARE), "< 0.16 points",
+         "no change of 0.16 points or more"),
+        (a_row("same", 0.1, margin_pct=1.0, points=SHARE), "< 1 point",
+         "no change of 1 point or more"),
+        # a small change is the same number in a cell and in a sentence
+        (a_row("worse", -0.04), "-0.04%", "0.04% worse"),
+        (a_row("unclear", 0.04, more_boots=2), "(+0.04%)",
+         "0.04% better, 2 more boots a side needed"),
+        (a_row("unclear", -0.001, more_boots=2), "(0.0%)", "2 more boots a side needed"),
+        (a_row("same", -0.004, margin_pct=0.0051, interval_pct=(-0.005, -0.003)), "< 0.0051 %",
+         "no change of 0.0051 % or more"),
+        (a_row("same", 12.0, margin_pct=0.9, interval_pct=(8.0, 16.0), points=SHARE), "[+12%]",
+         "12.0% better, smaller than what matters"),
+    ],
+)  # fmt: skip
+def test_shares_and_changes_near_none(row: ComparisonRow, cell: str, sentence: str) -> None:
+    assert (brief(row), in_words(row)) == (cell, sentence)
+    assert (brief(row.to_json()), in_words(row.to_json())) == (cell, sentence)
 
 
 def test_size_and_doubt_are_two_things() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from swingbot.core.model.comparison_row import CHANGED, ComparisonRow
-from swingbot.core.text.numbers import change, count, rounded_up, two_digits
+from swingbot.core.text.numbers import change, count, nil, rounded_up, signed_percent, two_digits
 
 Judged = ComparisonRow | Mapping[str, Any]  # a row, or its document
 
@@ -27,25 +27,43 @@ class _Facts(NamedTuple):
     margin_pct: float | None
     more_boots: int | None
     better: Any
+    points: bool  # a share, whose margin is in percentage points
 
 
 def _facts(row: Judged) -> _Facts:
     if isinstance(row, ComparisonRow):
-        return _Facts._make(getattr(row, name) for name in _Facts._fields)
-    return _Facts._make(row.get(name) for name in _Facts._fields)
+        points = row.points is not None
+        given = [getattr(row, name) for name in _Facts._fields[:-1]]
+    else:
+        points = row.get("change_points") is not None
+        given = [row.get(name) for name in _Facts._fields[:-1]]
+    return _Facts._make([*given, points])
 
 
 def _small(row: _Facts) -> bool:
     """Whether the interval of a change that is too small to matter excludes 0."""
     low, high = row.interval_pct or (None, None)
-    return row.verdict == "same" and low is not None and high is not None and not low <= 0.0 <= high
+    if row.verdict != "same" or nil(row.change_pct) or low is None or high is None:
+        return False
+    return not low <= 0.0 <= high
+
+
+def _excluded(row: _Facts) -> str | None:
+    """The smallest change that is excluded, with its unit; None if it is not known."""
+    if row.margin_pct is None:
+        return None
+    bound = f"{rounded_up(row.margin_pct):g}"
+    if not row.points:
+        return f"{bound} %"
+    return f"{bound} point" if bound == "1" else f"{bound} points"
 
 
 def brief(row: Judged | None) -> str:
     """Return a change as a cell shows it; `legend` explains the notation.
 
-    `+5.6%` is claimed, `(+5.6%)` is not clear, `< 0.8 %` excludes changes of 0.8 % and more,
-    `[+0.48%]` is there and smaller than what matters; otherwise the verdict. Empty for None.
+    `+5.6%` is claimed, `(+5.6%)` is not clear, `< 0.8 %` excludes changes of 0.8 % and more (of a
+    share: `< 0.8 points`), `[+0.48%]` is there and smaller than what matters; otherwise the
+    verdict. Empty for None.
     """
     if row is None:
         return ""
@@ -53,12 +71,13 @@ def brief(row: Judged | None) -> str:
     if own.verdict == "invalid" or own.change_pct is None:
         return own.verdict
     if own.verdict == "unclear":
-        return f"({own.change_pct:+.1f}%)"
+        return f"({signed_percent(own.change_pct)})"
     if own.verdict != "same":
-        return f"{own.change_pct:+.1f}%"
+        return signed_percent(own.change_pct)
     if _small(own):
         return f"[{two_digits(own.change_pct, '+')}%]"
-    return "same" if own.margin_pct is None else f"< {rounded_up(own.margin_pct):g} %"
+    excluded = _excluded(own)
+    return "same" if excluded is None else f"< {excluded}"
 
 
 def size(row: Judged) -> str:
@@ -84,17 +103,17 @@ def in_words(row: Judged) -> str:
     `18.0% worse`, `no change of 0.48 % or more`, `18.1% worse, 1 more boot a side needed`.
     """
     own = _facts(row)
-    if own.verdict == "invalid" or (own.verdict == "unclear" and own.change_pct is None):
+    if own.verdict == "invalid" or (own.verdict == "unclear" and nil(own.change_pct)):
         return doubt(row)
     if own.verdict in CHANGED:
         return change(own.change_pct, own.better)
     if own.verdict == "unclear":
         return f"{change(own.change_pct, own.better)}, {doubt(row)}"
     if _small(own) and own.change_pct is not None:
-        return f"{change(own.change_pct, own.better, 2)}, smaller than what matters"
-    if own.margin_pct is None:
-        return "no change"
-    return f"no change of {rounded_up(own.margin_pct):g} % or more"
+        digits = 2 if abs(own.change_pct) < 1.0 else 1
+        return f"{change(own.change_pct, own.better, digits)}, smaller than what matters"
+    excluded = _excluded(own)
+    return "no change" if excluded is None else f"no change of {excluded} or more"
 
 
 def legend(rows: Iterable[Judged]) -> list[str]:

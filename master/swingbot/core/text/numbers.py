@@ -71,6 +71,16 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{size:.{max(digits, 2)}f}%" if 0.005 <= size < 0.095 else f"{size:.{digits}f}%"
 
 
+def nil(value: float | None) -> bool:
+    """Return whether a change in percent is none, or too small for `percent` to show."""
+    return value is None or abs(value) < 0.005
+
+
+def signed_percent(value: float) -> str:
+    """Format a percentage with its sign: +18.0%, -0.04%; 0.0% has none."""
+    return percent(value) if nil(value) else f"{'+' if value > 0 else '-'}{percent(value)}"
+
+
 def rounded_up(pct: float) -> float:
     """Round up to two significant digits, so that an excluded change stays excluded."""
     step = 10.0 ** (math.floor(math.log10(pct)) - 1) if pct > 0 else 1.0
@@ -104,7 +114,7 @@ def change(value: float | None, better: str | None, digits: int = 1) -> str:
     """
     if value is None:
         return "changed, size unknown"
-    if abs(value) < 0.005:
+    if nil(value):
         return "unchanged"
     return f"{percent(value, digits)} {direction(value, better)}"
 
