@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.reading.parse import _parser
+from swingbot_jobs.reading.result import ParseError
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "jobs" / "programs"
 RAW_OUTPUT = Path(__file__).parent / "raw_output"  # what test_raw_output.py refuses
 AWKS = [
@@ -62,6 +65,39 @@ def test_every_benchmark_has_one() -> None:
 )
 def test_awk_reads_nothing_where_the_parser_refuses(words: list[str], output: str) -> None:
     assert awk(words, output.partition("/")[0], {}, RAW_OUTPUT / output) == {}
+
+
+# A recorded output, and what replaces some words in it: other units and separators, a cut.
+ODD = [
+    ("perf-bench-syscall/host", "ops/sec", "K ops/sec"),
+    ("perf-bench-syscall/host", "[sec]", "[msec]"),
+    ("perf-bench-syscall/host", ".", ","),
+    ("perf-bench-syscall/host", "usecs/op", "nsecs/op"),
+    ("perf-bench-sched-pipe/guest-process", "13584", "13584.2"),
+    ("perf-bench-sched-pipe/guest-process", "13584", "13.584K"),
+    ("perf-bench-futex/guest-wake", "2.7264 ms", "2726.4 us"),
+    ("perf-bench-futex/guest-wake", "+-16.70%", "+- -nan%"),
+    ("perf-bench-futex/guest-hash", "0.00%), total secs = 1", "0.0"),
+    ("anon-touch/guest-seq", "touch_p99_ns", "touch_p99_us"),
+    ("anon-touch/guest-seq", " system_seconds", ""),
+    ("anon-touch/guest-seq", "content=", "content=x"),
+]
+
+
+@pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))
+@pytest.mark.parametrize(("sample", "was", "now"), ODD)
+def test_awk_reads_no_number_with_another_unit_and_none_of_a_cut_line(
+    words: list[str], sample: str, was: str, now: str, tmp_path: Path
+) -> None:
+    program, name = sample.split("/")
+    raw = PROGRAMS / program / "samples" / f"{name}.raw"
+    text = (raw / "stdout" if raw.is_dir() else raw).read_text()
+    assert was in text
+    odd = tmp_path / "odd"
+    odd.write_text(text.replace(was, now))
+    with pytest.raises(ParseError):
+        _parser(PROGRAMS / program / "parse.py")({"stdout": odd.read_text()}, {})
+    assert awk(words, program, {}, odd) == {}
 
 
 @pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))

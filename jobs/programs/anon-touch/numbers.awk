@@ -1,6 +1,6 @@
 # anon-touch's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
-# Prints nothing unless there is exactly one result.
-/^[ \t]*anon-touch: bytes=/ {
+# Prints nothing unless there is exactly one complete result.
+/^[ \t]*anon-touch: bytes=[0-9]+ passes=[0-9]+ access=(seq|random) content=(same|mixed) touch_seconds=[0-9]+\.[0-9]+ retouch_seconds=[0-9]+\.[0-9]+ free_seconds=[0-9]+\.[0-9]+ touch_p50_ns=[0-9]+ touch_p99_ns=[0-9]+ retouch_p50_ns=[0-9]+ retouch_p99_ns=[0-9]+ system_seconds=[0-9]+\.[0-9]+ major_faults=[0-9]+[ \t]*$/ {
 	results++
 	for (n = 2; n <= NF; n++) {
 		at = index($n, "=")

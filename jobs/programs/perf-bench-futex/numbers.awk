@@ -5,8 +5,8 @@ function spread(text) {
 	return substr(text, 1, index(text, "%") - 1) + 0
 }
 /^Run summary \[PID [0-9]+\]: / { threads = $5 }
-/^Averaged [0-9]+ operations\/sec / { found++; name = "ops/s"; number = $2; line = $0 }
-/^(Wokeup|Requeued) [0-9]+ of [0-9]+ threads in / {
+/^Averaged [0-9]+ operations\/sec \(\+- ?[0-9]+\.[0-9]+%\), total secs = [0-9]+[ \t]*$/ { found++; name = "ops/s"; number = $2; line = $0 }
+/^(Wokeup|Requeued) [0-9]+ of [0-9]+ threads in [0-9]+\.[0-9]+ ms \(\+- ?[0-9]+\.[0-9]+%\)[ \t]*$/ {
 	found++
 	name = $1 == "Wokeup" ? "wokeup_time_ms" : "requeued_time_ms"
 	number = $7

@@ -1,7 +1,7 @@
 # perf bench sched pipe's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
 # -v loops=N is the expected number of rounds. Prints nothing unless there is exactly one result.
-/^# Executed [0-9,]+ pipe operations / { begun++; done = $3; gsub(/,/, "", done) }
-/ ops\/sec[ \t]*$/ { rates++; rate = $1; gsub(/,/, "", rate) }
+/^# Executed [0-9,]+ pipe operations between two (processes|threads)[ \t]*$/ { begun++; done = $3; gsub(/,/, "", done) }
+/^[ \t]*[0-9][0-9,]* ops\/sec[ \t]*$/ { rates++; rate = $1; gsub(/,/, "", rate) }
 END {
 	if (begun != 1 || rates != 1 || rate == 0 || (loops != "" && done != loops)) exit
 	printf "ops_per_sec %.17g\n", rate

@@ -1,14 +1,14 @@
 # perf bench syscall's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
 # -v loop=N is the expected number of calls. Prints nothing unless there is exactly one result.
-/^# Executed [0-9,]+ [a-z]+\(\) calls/ {
+/^# Executed [0-9,]+ [a-z]+\(\) calls[ \t]*$/ {
 	loops++
 	calls = $3
 	name = substr($4, 1, index($4, "(") - 1)
 	gsub(/,/, "", calls)
 }
-/^[ \t]*Total time: / { times++; total = $3 }
-/ usecs\/op[ \t]*$/ { costs++; cost = $1 }
-/ ops\/sec[ \t]*$/ { rates++; rate = $1; gsub(/,/, "", rate) }
+/^[ \t]*Total time: +[0-9]+\.[0-9]+ \[sec\][ \t]*$/ { times++; total = $3 }
+/^[ \t]*[0-9]+\.[0-9]+ usecs\/op[ \t]*$/ { costs++; cost = $1 }
+/^[ \t]*[0-9][0-9,]* ops\/sec[ \t]*$/ { rates++; rate = $1; gsub(/,/, "", rate) }
 END {
 	if (loops != 1 || times != 1 || costs != 1 || rates != 1 || rate == 0 || (loop != "" && calls != loop)) exit
 	printf "%s.total_time_sec %.17g\n", name, total
