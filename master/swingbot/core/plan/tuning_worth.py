@@ -6,15 +6,18 @@ Formulas: docs/statistics.md, "What an item of a tuning list is worth".
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import fdtri, stdtrit
+from scipy.special import stdtrit
 
 from swingbot.core.plan.long_screening import NightSize, scaled
+from swingbot.core.stats.history import Array
 from swingbot.core.stats.rows import Rule
 from swingbot.core.text.numbers import times_the_spread, two_digits
 from swingbot.core.thresholds import MOVED_LEAST_SHARE
@@ -30,6 +33,8 @@ ALPHA: Final = 0.05
 # Boots of each state: fewer leave the spread unknown within a factor of five, more cost days.
 FEWEST: Final = 8
 MOST: Final = 20
+_RELABELLED: Final = 13_000  # ways to label boots that are tried; all of them up to 8 a side
+_FARTHEST: Final = 14.0  # logarithm of the largest ratio of spreads: a million
 _GROUPS: Final = {"power": "no frequency driver"}  # what a machine without such facts lacks
 
 
@@ -162,8 +167,8 @@ class Estimate:
 class ItemWorth:
     """One metric with an item off, against the list as it is.
 
-    `level_pct` is the change of the level in per cent, `spread_ratio` the standard deviation
-    between boots over that with the list; `named` are those of `level` and `spread` that differ.
+    `level_pct` is the change of the level in per cent, `spread_ratio` the spread between boots over
+    that with the list; `named` are those of `level` and `spread` that differ.
     """
 
     unit_job: str
@@ -229,25 +234,63 @@ def _percent(shift: Estimate) -> Estimate:
 
 
 def _ratio(turns: Sequence[int], sides: Sequence[Sequence[float]], alpha: float) -> Estimate:
-    """Return the ratio of two standard deviations about lines with its interval (F, normal boots).
+    """Return the ratio of two spreads with its interval at 1 - alpha. A spread is the mean distance
+    from a line, which takes out what drifts over the night.
 
-    The lines take out what drifts over the night.
+    The interval holds the ratios by which one side can be scaled so that its share of the distances
+    is not among the rarest of relabelled boots: a few boots far off, on one side by chance, widen
+    it. All None if the boots are too few for that.
     """
-    df = len(turns) - 2
-    if df < 1:
+    n = len(turns)
+    if n < 3:
         return Estimate()
-    on, off = (_about_a_line(turns, side) for side in sides)
-    if min(on, off) <= 0.0:
+    on, off = _from_a_line(turns, sides)
+    if not on.any() or not off.any():
         return Estimate()
-    ratio, factor = math.sqrt(off / on), math.sqrt(float(fdtri(df, df, 1.0 - alpha / 2.0)))
-    return Estimate(value=ratio, low=ratio / factor, high=ratio * factor)
+    chosen = _relabelled(n)
+    if 1.0 / len(chosen) > alpha / 2.0:
+        return Estimate()
+    low = _factor(chosen, (on, off), alpha / 2.0)
+    high = _factor(chosen, (off, on), alpha / 2.0)
+    return Estimate(value=float(off.sum() / on.sum()), low=low, high=1.0 / high)
 
 
-def _about_a_line(turns: Sequence[int], values: Sequence[float]) -> float:
-    """Return the sum of squares about the straight line through the values."""
-    x, y = (np.asarray(v, dtype=np.float64) - np.mean(v) for v in (turns, values))
-    rest = float(y @ y - (x @ y) ** 2 / (x @ x))
-    return rest if rest > 1e-20 else 0.0  # rounding of equal values
+def _from_a_line(turns: Sequence[int], sides: Sequence[Sequence[float]]) -> list[Array]:
+    """Return each side's distances from a line: the median slope between two boots of a side
+    (Theil and Sen), and the side's median. A boot far off moves neither."""
+    x, (first, second) = np.asarray(turns, dtype=np.float64), np.triu_indices(len(turns), 1)
+    values = [np.asarray(side, dtype=np.float64) for side in sides]
+    rises = [(y[second] - y[first]) / (x[second] - x[first]) for y in values]
+    level = [y - np.median(rises) * x for y in values]
+    far = [np.abs(y - np.median(y)) for y in level]
+    return [np.where(away > 1e-12, away, 0.0) for away in far]  # rounding of equal values
+
+
+@functools.cache
+def _relabelled(n: int) -> Array:
+    """Return which n of 2 n boots are of one side, a row a choice: all, or many of them."""
+    if math.comb(2 * n, n) <= _RELABELLED:
+        chosen = np.array(list(itertools.combinations(range(2 * n), n)))
+    else:
+        chosen = np.random.default_rng(0).random((_RELABELLED, 2 * n)).argsort(axis=1)[:, :n]
+    rows = np.zeros((len(chosen), 2 * n))
+    np.put_along_axis(rows, chosen, 1.0, axis=1)
+    return rows
+
+
+def _factor(chosen: Array, sides: Sequence[Array], alpha: float) -> float:
+    """Return the smallest factor between the sides whose chance of so large a second side is alpha.
+
+    The chance grows with the factor; 40 halvings of its logarithm leave no digit that is printed.
+    """
+    below, above = -_FARTHEST, _FARTHEST
+    for _ in range(40):
+        middle = (below + above) / 2.0
+        away = np.concatenate([sides[0], sides[1] * math.exp(-middle)])
+        own = away[len(sides[0]) :].sum() * (1.0 - 1e-9)
+        likely = float(np.mean(chosen @ away >= own)) > alpha
+        below, above = (below, middle) if likely else (middle, above)
+    return math.exp(below)
 
 
 def _words(metric: str, level: Estimate, spread: Estimate, named: Sequence[str]) -> str:
