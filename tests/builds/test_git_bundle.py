@@ -133,6 +133,20 @@ def test_what_git_packs_is_taken_and_marked_as_sent(world: World) -> None:
     assert world.mirror.sent() == set() == world.mirror.known([tip], ADA)
 
 
+@pytest.mark.parametrize("name", ["A", "A\u2028B", "A\x0c/", "A\x85" + 300 * "b"])
+def test_no_name_hides_a_commit_of_a_series(name: str, world: World) -> None:
+    one, two = tree_of(FILE), tree_of(FILE, ("100644", "y.c", X))
+    first = commit_of(sha_of("tree", one), world.base)
+    second = commit_of(sha_of("tree", two), sha_of("commit", first))
+    second = second.replace(b"committer A ", f"committer {name} ".encode())
+    entries = [entry("blob", BLOB), entry("tree", one), entry("tree", two)]
+    tip = sha_of("commit", second)
+    pack = packed([*entries, entry("commit", first), entry("commit", second)])
+    world.take(Bundle(tips=(tip,), prerequisites=(world.base,), pack=pack))
+    patches = world.mirror.facts(tip).patches
+    assert len(patches) == 2 and all(patches)
+
+
 def test_what_was_sent_is_untrusted_after_a_restore_too(world: World, tmp_path: Path) -> None:
     bundle = a_bundle(world, tree_of(FILE), entry("blob", BLOB))
     world.take(bundle)

@@ -241,7 +241,7 @@ class Mirror:
         """Return `CommitFacts.patches`, of at most QUERY_VALUES commits; empty beyond limits."""
         form = ("--no-show-signature", "--format=%H%x00%cn <%ce>")
         lines = self._git("log", "--first-parent", f"-{QUERY_VALUES}", *form, commit, "--")
-        pairs = (line.partition("\0") for line in lines.splitlines())
+        pairs = (line.partition("\0") for line in lines.split("\n")[:-1])
         made = [
             sha for sha, _, by in takewhile(lambda pair: self._made_here(pair[0], pair[2]), pairs)
         ]
