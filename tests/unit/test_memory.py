@@ -125,7 +125,9 @@ def test_runs_without_the_memory_asked_for_are_invalid(state: str, why: str | No
     [
         (">=1000", 5, 1005, None),
         (">=1000", 5, 5, "no reclaim happened: 0 pages scanned (vmstat.pgscan_anon >=1000)"),
-        (">=1000", 5, 905, "another amount of reclaim than required: 900 pages scanned"),
+        (">=1000", 5, 905, "too little reclaim: 900 pages scanned (vmstat.pgscan_anon >=1000)"),
+        ("<1", 5, 6, "too much reclaim: 1 page scanned (vmstat.pgscan_anon <1)"),
+        ("7", 5, 6, "another amount of reclaim: 1 page scanned (vmstat.pgscan_anon 7)"),
         (">=1000", 5, 4, "vmstat.pgscan_anon is unknown in this run; >=1000 is required"),
     ],
 )
@@ -140,6 +142,20 @@ def test_a_run_that_does_too_little_is_invalid(
     assert (run.reason or "").startswith(why or "")
     (said,) = runs_of([job], results_of(tar), {})
     assert (said["status"], said.get("reason")) == (run.status, run.reason)
+
+
+@pytest.mark.parametrize(
+    ("counter", "says"),
+    [
+        ("numa_hint_faults", "no NUMA balancing happened: 0 faults"),
+        ("numa_hit", "no numa_hit happened: it grew by 0"),  # where pages came from
+        ("pgscan_direct_throttle", "no throttling of reclaim happened: 0 times"),
+        ("compact_stall", "no compact_stall happened: it grew by 0"),
+    ],
+)
+def test_a_counter_is_called_what_it_counts(counter: str, says: str) -> None:
+    why = memory.too_little({f"vmstat.{counter}": ">0"}, vmstat(counter, 3, 3))
+    assert why == f"{says} (vmstat.{counter} >0)"
 
 
 @pytest.mark.parametrize(

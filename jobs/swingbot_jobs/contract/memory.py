@@ -28,17 +28,17 @@ PAGE: Final = 4096
 # /proc/vmstat has to grow, by the snapshots in the run's file VMSTAT.
 COUNTED: Final = "vmstat."
 VMSTAT: Final = "proc-vmstat"
-# Beginning of a counter's name -> what it counts the work of, and its unit.
+# Beginning of a counter's name -> what it counts the work of, and of what; the first one counts.
+# Others are named as they are: numa_hit is no NUMA balancing, pgscan_direct_throttle no page.
 _WORK: Final = {
-    "pgscan": ("reclaim", "pages scanned"),
-    "pgsteal": ("reclaim", "pages reclaimed"),
-    "pswpin": ("swapping in", "pages swapped in"),
-    "pswpout": ("swapping out", "pages swapped out"),
-    "workingset_refault": ("refault", "pages refaulted"),
-    "compact": ("compaction", "of it counted"),
-    "thp": ("use of huge pages", "huge pages"),
-    "ksm": ("merging", "pages"),
-    "numa": ("NUMA balancing", "of it counted"),
+    "pgscan_direct_throttle": ("throttling of reclaim", "time", ""),
+    "pgscan_": ("reclaim", "page", " scanned"),
+    "pgsteal_": ("reclaim", "page", " reclaimed"),
+    "pswpin": ("swapping in", "page", " swapped in"),
+    "pswpout": ("swapping out", "page", " swapped out"),
+    "workingset_refault": ("refault", "page", " refaulted"),
+    "numa_hint_faults": ("NUMA balancing", "fault", ""),
+    "numa_pages_migrated": ("NUMA balancing", "page", " migrated"),
 }
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
@@ -94,13 +94,23 @@ def too_little(demands: Mapping[str, str], vmstat: str) -> str | None:
         if grown is None:
             return f"{name} is unknown in this run; {wanted} is required"
         if not meets(grown, wanted):
-            what, unit = next(
-                (words for start, words in _WORK.items() if counter.startswith(start)),
-                (counter, "counted"),
-            )
-            how = f"no {what} happened" if grown == 0 else f"another amount of {what} than required"
-            return f"{how}: {grown} {unit} ({name} {wanted})"
+            return f"{_amount(counter, grown, wanted)} ({name} {wanted})"
     return None
+
+
+def _amount(counter: str, grown: int, wanted: str) -> str:
+    """Return how much of its work a counter saw, and how that is not what is wanted."""
+    what, noun, done = next(
+        (words for start, words in _WORK.items() if counter.startswith(start)), (counter, "", "")
+    )
+    if grown == 0:
+        how = f"no {what} happened"
+    else:
+        too = {">": "too little", "<": "too much"}.get(wanted[:1], "another amount of")
+        how = f"{too} {what}"
+    if not noun:
+        return f"{how}: it grew by {grown}"
+    return f"{how}: {grown} {noun}{'' if grown == 1 else 's'}{done}"
 
 
 def _grown(counter: str, vmstat: str) -> int | None:
