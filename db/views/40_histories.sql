@@ -16,6 +16,7 @@ LEFT JOIN tips good ON good.tree = s.tree AND good.commit = s.good;
 -- Read model of histories over the tips of watched branches: one row per finding. A step, a candidate for one and a change of modes begin at
 -- `commit`, with 95 % at one of `first_commit` to `last_commit`; `change_pct` of modes is from the lowest to the highest. Where a `search` has
 -- finished (core/stats/findings.py, with_searches), a step has its commits and size, or is `denied`: there is none; a drift is a creep.
+-- `machine`: the testbox's anchor moved with the step.
 CREATE OR REPLACE VIEW v_tree_findings AS
 WITH f AS (
     SELECT t.name AS tree, h.testbox, h.unit_job, h.metric, h.findings, h.findings->'tips' AS tips
@@ -60,6 +61,6 @@ SELECT found.tree, found.testbox, found.unit_job, found.metric,
        CASE WHEN w.search IS NULL THEN (one->>'high_pct')::double precision ELSE w.high_pct END AS high_pct,
        (one->>'times')::double precision AS times, CASE WHEN w.search IS NULL THEN (one->>'p')::double precision END AS p,
        coalesce(w.commits[1], tips->(one->>'first')->>'commit') AS first_commit, coalesce(w.commits[cardinality(w.commits)], tips->(one->>'last')->>'commit') AS last_commit,
-       w.search
+       w.search, w.search IS NULL AND coalesce((one->>'machine')::boolean, false) AS machine
 FROM found
 LEFT JOIN (SELECT * FROM known UNION ALL SELECT * FROM unnamed) w ON w.n = found.n AND found.n > 0;

@@ -83,13 +83,14 @@ SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs A
 FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
 """
 # What each search of an incident found, with the size that its mail has; a copy of the culprit in
-# another tree has a commit of its own.
-_LIST = """
+# another tree has a commit of its own. `of` are the incidents.
+_EFFECTS = """
 WITH searches AS MATERIALIZED (
   SELECT search, commits, change_pct, low_pct, high_pct FROM v_searches
   WHERE status IN ('culprit', 'several')
 ), effect AS MATERIALIZED (
-  SELECT s.incident, b.testbox, b.unit_job, b.metric, f.change_pct, f.low_pct, f.high_pct,
+  SELECT s.incident, b.id AS bisection, b.tree, b.testbox, b.unit_job, b.metric, y.root,
+    f.change_pct, f.low_pct, f.high_pct,
     (b.conclusion->>'spread_ratio')::double precision AS spread_ratio,
     CASE WHEN f.change_pct IS NULL OR d.better IS NULL THEN coalesce(w.direction, 'changed')
       WHEN (f.change_pct > 0) = (d.better = 'higher') THEN 'better' ELSE 'worse' END AS direction
@@ -102,7 +103,11 @@ WITH searches AS MATERIALIZED (
   LEFT JOIN LATERAL (SELECT detail->>'better' AS better FROM comparison_row
     WHERE (unit_job, metric) = (b.unit_job, b.metric) AND testbox = b.testbox
     ORDER BY comparison DESC LIMIT 1) d ON true
-), whole AS (
+  WHERE {of}
+)"""
+_LIST = (
+    _EFFECTS.format(of="true")
+    + """, whole AS (
   SELECT incident, array_agg(DISTINCT testbox) AS testboxes,
     count(DISTINCT (testbox, unit_job, metric)) - 1 AS more
   FROM effect GROUP BY incident
@@ -124,6 +129,7 @@ LEFT JOIN LATERAL (SELECT e.who FROM incident_event e
   WHERE e.incident = i.id AND e.who <> 'swingbot' ORDER BY e.id DESC LIMIT 1) own ON true
 {where} ORDER BY {order} LIMIT :limit
 """
+)
 _SORTS: Final[Mapping[str, SortKey]] = {
     "newest": (("-i.id", int),),
     "oldest": (("i.id", int),),
@@ -141,26 +147,37 @@ FILTERS: Final = Filters(
     _COLUMNS | dict.fromkeys((*_OF_EFFECTS, "author"), ""),
     {"status": words(IncidentStatus), "direction": words(Direction), "sort": tuple(_SORTS)},
 )
-# Later steps of the metrics of open incidents: tips behind the one that brought the culprit.
-_LATER = """
-SELECT s.incident, b.testbox, b.metric, own.change_pct AS found_pct, f.commit, f.change_pct,
-  (SELECT x.subject FROM variant x WHERE x.commit = f.commit LIMIT 1) AS subject,
-  coalesce(tip.seen_at, upto.seen_at) AS seen_at
-FROM sighting s JOIN bisection b ON b.id = s.bisection JOIN tree t ON t.id = b.tree
-JOIN incident i ON i.id = s.incident AND i.status = 'open' AND i.fixed_by IS NULL
-JOIN variant v ON v.id = s.culprit JOIN bisection_family y ON y.id = b.id
-JOIN bisection root ON root.id = y.root
-JOIN v_tips bad ON bad.tree = t.name AND bad.commit = root.bad
-JOIN v_searches own ON own.search = 'b' || b.id AND own.commits = ARRAY[v.commit]
-JOIN v_tree_findings f ON (f.tree, f.testbox, f.unit_job, f.metric)
-    = (t.name, b.testbox, b.unit_job, b.metric) AND f.kind = 'step' AND f.change_pct IS NOT NULL
-LEFT JOIN v_tips tip ON tip.tree = t.name AND tip.commit = f.commit
-LEFT JOIN bisection_family z ON 'b' || z.id = f.search
-LEFT JOIN bisection later ON later.id = z.root
-LEFT JOIN v_tips upto ON upto.tree = t.name AND upto.commit = later.bad
-WHERE s.incident = ANY(:incidents) AND coalesce(tip.place, upto.place) > bad.place
-ORDER BY s.incident, b.id, coalesce(tip.place, upto.place)
+# The places where a search found open incidents, but for what they improve, each with its later
+# steps, if any: tips behind the one that brought the culprit. The machine made none of them.
+_LATER = (
+    _EFFECTS.format(of="s.incident = ANY(:incidents)")
+    + """, place AS (
+  SELECT DISTINCT ON (e.incident, e.tree, e.testbox, e.unit_job, e.metric)
+    e.incident, t.name AS tree, e.testbox, e.unit_job, e.metric, e.bisection, bad.place,
+    CASE WHEN e.spread_ratio IS NULL THEN e.change_pct END AS found_pct
+  FROM effect e JOIN incident i ON i.id = e.incident AND i.status = 'open' AND i.fixed_by IS NULL
+  JOIN tree t ON t.id = e.tree JOIN bisection root ON root.id = e.root
+  LEFT JOIN v_tips bad ON bad.tree = t.name AND bad.commit = root.bad
+  WHERE e.direction <> 'better'
+  ORDER BY e.incident, e.tree, e.testbox, e.unit_job, e.metric, bad.place IS NULL, e.bisection DESC
+), later AS (
+  SELECT p.incident, p.bisection, f.commit, f.change_pct, coalesce(tip.place, upto.place) AS at,
+    coalesce(tip.seen_at, upto.seen_at) AS seen_at
+  FROM place p JOIN v_tree_findings f ON (f.tree, f.testbox, f.unit_job, f.metric)
+      = (p.tree, p.testbox, p.unit_job, p.metric)
+    AND f.kind = 'step' AND f.change_pct IS NOT NULL AND NOT f.machine
+  LEFT JOIN v_tips tip ON tip.tree = p.tree AND tip.commit = f.commit
+  LEFT JOIN bisection_family z ON 'b' || z.id = f.search
+  LEFT JOIN bisection found ON found.id = z.root
+  LEFT JOIN v_tips upto ON upto.tree = p.tree AND upto.commit = found.bad
+  WHERE coalesce(tip.place, upto.place) > p.place
+)
+SELECT p.incident, p.bisection, p.testbox, p.metric, p.found_pct, l.commit, l.change_pct, l.seen_at,
+  (SELECT x.subject FROM variant x WHERE x.commit = l.commit LIMIT 1) AS subject
+FROM place p LEFT JOIN later l ON (l.incident, l.bisection) = (p.incident, p.bisection)
+ORDER BY p.incident, p.bisection, l.at
 """
+)
 _LIST_REPORTS = """
 SELECT {key},
   r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
@@ -359,21 +376,20 @@ def open_incidents(conn: sa.Connection) -> list[int]:
 
 def looks_fixed(conn: sa.Connection, incidents: Sequence[int]) -> dict[int, LooksFixed]:
     """Since when the tips of a branch are back at the level from before an open incident, by
-    incident; one that is not back on each testbox where a search found it is left out.
+    incident; one that is not back everywhere where a search found that it is worse is left out.
 
     A person confirms it by `incident fixed-by`, which measures it.
     """
-    searched: dict[int, dict[tuple[str, str, float], list[Row]]] = {}
+    searched: dict[int, dict[int, list[Row]]] = {}
     for row in rows(conn, _LATER, incidents=list(incidents)) if incidents else []:
-        key = (row["testbox"], row["metric"], row["found_pct"])
-        searched.setdefault(row["incident"], {}).setdefault(key, []).append(row)
+        searched.setdefault(row["incident"], {}).setdefault(row["bisection"], []).append(row)
     found: dict[int, LooksFixed] = {}
     for incident, places in searched.items():
-        steps = [
-            later[at]
-            for (_, _, size), later in places.items()
-            if (at := recovered(size, [row["change_pct"] for row in later])) is not None
-        ]
+        steps = []
+        for place in places.values():
+            later = [row for row in place if row["commit"] is not None]
+            at = recovered(place[0]["found_pct"], [row["change_pct"] for row in later])
+            steps += [] if at is None else [later[at]]
         if len(steps) == len(places):
             last = max(steps, key=lambda row: str(row["seen_at"]))
             keys = ("commit", "subject", "change_pct", "testbox", "metric", "seen_at")
