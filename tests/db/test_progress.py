@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import IO, Any, Final
 
 import httpx
@@ -25,6 +26,8 @@ from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.followed_progress import FollowedProgress
 from swingbot.app.remote.login import Login
 from swingbot.core.access.roles import Role
+from swingbot.core.model.answer_documents import ProgressOfARequest
+from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.web import limits
 from swingbot.web.http import event_streams
 from tests.fakes.stream_proxy import Fault, stream_proxy
@@ -268,3 +271,29 @@ def test_a_stream_that_falls_silent_is_left_for_polling(
         grow(web)
         until(lambda: (progress.news(0.1) or {"words": before})["words"] != before)
         assert not any(proxy.polls[:1]) and any(proxy.polls)
+
+
+@pytest.mark.parametrize("id", ["a\rX-Odd: 1", "\u2028", "x" * 60_000])
+def test_no_id_of_a_stream_breaks_the_head_of_the_next_request(id: str, web: Served) -> None:
+    document = json.dumps(
+        web.client.get(f"/comparison/c{web.lab.running_comparison}/progress.json").json()
+    )
+
+    class Stranger(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            head += f"{HEADER}: {VERSION}\r\n\r\n"
+            fields = "".join(f"n{n}: x\n" for n in range(10))
+            self.request.sendall(f"{head}{fields}id: {id}\ndata: {document}\n\n".encode())
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            service = Connection(
+                Login(url=f"http://127.0.0.1:{server.server_address[1]}", token=None)
+            )
+            found = list(service.events(ProgressOfARequest, "/x", "", 60.0))
+        finally:
+            server.shutdown()
+    assert found[-1] == ("", json.loads(document)) and not any(found[:-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
 _PIECE_BYTES: Final = 1 << 20
 _EVENTS: Final = "text/event-stream"
 _EVENT_LINE_BYTES: Final = 1 << 16
+_EVENT_ID: Final = re.compile(" ?[!-~]{1,100}")  # goes into a head of ours
 _AWAY: Final = (429, 502, 503, 504)
 
 
@@ -136,7 +138,7 @@ class Connection:
                 if not line.endswith(b"\n"):
                     raise ServiceError(f"{self.url} sends an event that is cut off or too long")
                 name, _, value = line.decode("utf-8", "replace").rstrip("\r\n").partition(":")
-                if line.strip() and name:
+                if name == "data" or (name == "id" and _EVENT_ID.fullmatch(value)):
                     fields[name] = value.removeprefix(" ")
                 elif not line.strip() and "data" in fields:
                     document = self._read_as(kind, fields.pop("data").encode())
