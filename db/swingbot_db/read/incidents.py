@@ -321,13 +321,17 @@ def report(conn: sa.Connection, id: int | str) -> Row:
 
 
 def list_incidents(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
+    conn: sa.Connection,
+    filters: Mapping[str, Any] | None = None,
+    limit: int = 50,
+    after: str = "",
+    fixed: Mapping[int, LooksFixed] | None = None,
 ) -> ListPiece:
     """Newest first. Filters: tree, status, direction, owner, testbox and metric of any effect,
     author (a part of it). `sort` is `newest`, `oldest`, `change` or `author`.
 
     An incident has its largest regression, else its largest change; `owner` decided about it last;
-    `looks_fixed` is `looks_fixed`. Raises ValueError for unknown filters and values.
+    `looks_fixed` is `looks_fixed`, or of `fixed`. Raises ValueError for unknown filters and values.
     """
     given = dict(filters or {})
     FILTERS.check(conn, given)
@@ -346,7 +350,8 @@ def list_incidents(
     for one in clauses:
         clause += f"{' AND ' if clause else 'WHERE '}{one}"
     some = piece(conn, _LIST, order, (clause, params | more), limit=limit, after=after)
-    fixed = looks_fixed(conn, [row["id"] for row in some if row["status"] == "open"])
+    if fixed is None:
+        fixed = looks_fixed(conn, [row["id"] for row in some if row["status"] == "open"])
     matches = []
     for row in some:
         culprit = {key: row.pop(key) for key in ("commit", "subject", "author")}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 
 from swingbot.core.keep.health import LONG_SECONDS
 from swingbot.core.model import ids
+from swingbot.core.model.documents import LooksFixed
 from swingbot.core.text.numbers import count
 
 from . import testbox_status
@@ -192,6 +195,7 @@ def status(conn: sa.Connection) -> Row:
     testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
     queue = LabQueue.load(conn)
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
+    fixed = looks_fixed(conn, open_incidents(conn))
     return {
         "now": rows(conn, "SELECT now() AS now")[0]["now"],
         **open_work(conn),
@@ -212,11 +216,11 @@ def status(conn: sa.Connection) -> Row:
         "recent_bisections": [
             row for row in list_bisections(conn, None, 12) if row["status"] != "running"
         ][:8],
-        "incidents": list_incidents(conn, None, 5),
+        "incidents": list_incidents(conn, None, 5, fixed=fixed),
         "lately": [_recent(row) for row in rows(conn, _LATELY, limit=8)],
         "swings": [_swing(row) for row in rows(conn, _SWINGS, limit=8)],
         "reports": list_reports(conn, None, 8),
-        "problems": _problems(conn, testboxes, trees),
+        "problems": _problems(conn, testboxes, trees, fixed),
     }
 
 
@@ -256,7 +260,9 @@ def long_transactions(conn: sa.Connection) -> list[Row]:
     ]
 
 
-def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> list[Row]:
+def _problems(
+    conn: sa.Connection, testboxes: list[Row], trees: list[Row], fixed: Mapping[int, LooksFixed]
+) -> list[Row]:
     problems = [
         _problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}")
         for row in trees
@@ -316,7 +322,7 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
                 "/outbox",
             )
         )
-    for incident, fix in looks_fixed(conn, open_incidents(conn)).items():
+    for incident, fix in fixed.items():
         id, commit = ids.show("incident", incident), fix["commit"][:12]
         problems.append(
             _problem(
