@@ -43,7 +43,8 @@ class CommonKeys(Classed):
     left_out: list[dict[str, Any]]  # `address` and `reason` of who gets nothing
     level: str | None  # how the level was computed if not as a mean
     lists: list[str]  # mailing lists among them
-    margin_pct: float | None  # verdict `same`: the change that is excluded, in percent
+    # verdict `same`: the change that is excluded, in percent; of a share in points of a hundred
+    margin_pct: float | None
     message_id: str  # Message-ID
     metric: str  # full name, such as `netperf.Throughput_Mbps`
     min_effect_pct: float | None  # smallest change that matters ([thresholds](thresholds.md))
