@@ -80,7 +80,7 @@ class Known:
     bodies: Mapping[str, dict[str, Any]]
 
     def of(self, path: str, name: str) -> Sequence[str]:
-        kind = path.split("/")[1]
+        kind = "stopped" if path.endswith("/resume") else path.split("/")[1]
         key = kind if name == "id" else f"{kind} {name}" if name == "name" else name
         return self.values.get(key, ())
 
@@ -100,6 +100,11 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         assert answer.status_code == 201, answer.text
         id = answer.json()["id"]
         values[KINDS[id[0]]][1] = id
+    other = doors["/bisect"] | {"set": {"runs": "4"}}
+    stopped = site.client.post("/bisect", json=other, headers=headers).json()["id"]
+    answer = site.client.post(f"/bisection/{stopped}/cancel", json={}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    values["stopped"] = [stopped]
     boot = site.client.get("/boot/x1.json").json()
     bisection = site.client.get(f"/bisection/{values['bisection'][1]}.json").json()
     values |= {
@@ -121,6 +126,7 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         "/comparison/{id}/extend": {"boots": 2} | plan,
         "/experiment/{id}/extend": {"boots": 2} | plan,
         "/bisection/{id}/skip": steered | {"why": "hangs"},
+        "/bisection/{id}/resume": {"boots": 3} | plan,
         "/bisection/{id}/hint": steered | {"factor": 2.0},
         "/incident/{id}/decide": {"act": "reopen"},
         "/report/{id}/decide": {"act": "release"},

@@ -52,6 +52,7 @@ DECIDED: Final = (
 # Who decided and when.
 OWN: Final = re.compile(
     r'\d{4}-\d\d-\d\dT[\d:]+Z|(?<=by )\S+@\S+|(?<=by )Ada \(pages\)|(?<="who": )"[^"]+"'
+    r'|(?<="owner": )"[^"]+"'
 )
 
 

@@ -92,14 +92,17 @@ def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
 
     if heading:
         write([*_CSV, *sheet.columns])
+    names = [clean(kernel.name) for kernel in sheet.kernels]
+    kernels = [
+        [name, clean(kernel.commit), cut(kernel.subject, _LONGEST_SUBJECT), clean(kernel.compiler)]
+        for name, kernel in zip(names, sheet.kernels, strict=True)
+    ]
     for block in sheet.blocks:
         head = [block.testbox, block.unit_job, block.metric, block.unit, block.better or ""]
-        for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
+        for kernel, cell in zip(kernels, block.cells, strict=True):
             side = cell.side
             own = [
-                *(clean(text) for text in (kernel.name, kernel.commit)),
-                cut(kernel.subject, _LONGEST_SUBJECT),
-                clean(kernel.compiler),
+                *kernel,
                 *((side.boots, side.runs, side.mean, side.stddev) if side else (0, 0, "", "")),
             ]
             columns = [cell.columns.get(title, "") for title in sheet.columns]
@@ -107,8 +110,7 @@ def as_csv(sheet: Sheet, *, heading: bool = True) -> str:
                 write([*head, *own, *[""] * 6, *columns])
             for rule, row in cell.rows.items():
                 low, high = row.interval_pct or ("", "")
-                reference = clean(sheet.kernels[row.reference].name)
-                change = [rule, reference, row.change_pct, low, high, row.verdict]
+                change = [rule, names[row.reference], row.change_pct, low, high, row.verdict]
                 write([*head, *own, *change, *columns])
     return out.getvalue()
 
