@@ -331,7 +331,8 @@ def test_lists_name_experiments_and_orders_name_who_wants_them(
     assert (row["id"], row["worse"], row["better"]) == (f"e{made.id}", 1, 1)
     text = page(client, "/experiments?status=done")
     assert ">worse</span>" in text and "; 1 better" in text
-    assert client.get("/experiments.json?tree=nope").json() == []
+    assert client.get("/experiments.json?status=failed").json() == []
+    assert client.get("/experiments.json?tree=nope").status_code == 400
     order: dict[str, Any] = read.order(conn, read.table(conn, made.id)["orders"][0]["id"])
     assert order["wanted_by"] == [f"e{made.id}"]
     tree = client.get(f"/tree/{row['tree']}.json").json()
