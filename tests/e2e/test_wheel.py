@@ -115,8 +115,8 @@ def test_bisect_run_finds_a_commit_without_an_extra(plain: Path, tmp_path: Path)
             "swingbot tree needs the extra \"master\": pip install 'swingbot[master] @ WHEEL'",
         ),
         (
-            ["swingbot", "bisect", "resume", "b1"],
-            'swingbot bisect resume needs the extra "master": pip install '
+            ["swingbot", "recipients", "HEAD"],
+            'swingbot recipients needs the extra "master": pip install '
             "'swingbot[master] @ WHEEL'",
         ),
         (

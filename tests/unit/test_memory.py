@@ -179,6 +179,25 @@ def test_a_run_in_which_the_oom_killer_struck_has_no_number(
     assert (said["status"], said["reason"]) == ("failed", why)
 
 
+@pytest.mark.parametrize(("alone", "saved"), [(True, [LINE]), (False, [])])
+def test_on_a_shared_machine_the_oom_killer_ends_processes_of_others(
+    tmp_path: Path, alone: bool, saved: list[str]
+) -> None:
+    dmesg = tmp_path / "dmesg"
+    dmesg.write_text(f"#!/bin/sh\necho '{LINE}'\n")
+    dmesg.chmod(0o755)
+    functions, call, _ = runner.script([LIMITED], alone=alone).partition("\nfacts\n")
+    assert call
+    subprocess.run(
+        ["sh", "-c", f"{functions}\ntrap - EXIT\nsb_at={tmp_path}\noom_line"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SWINGBOT_WORK": str(tmp_path / "work")},
+        cwd=tmp_path,
+        check=False,
+    )
+    oom = tmp_path / "oom"
+    assert (oom.read_text().splitlines() if oom.exists() else []) == saved
+
+
 def test_only_a_boot_with_such_a_job_has_the_functions() -> None:
     plain = runner.script([replace(LIMITED, params={"nr_task": "1"})], alone=True)
     assert "confine" not in plain and "memory_state" not in plain

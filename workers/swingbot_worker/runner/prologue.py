@@ -230,4 +230,8 @@ SWEEP_ALL: Final = """sweep() {
 SWEEP_NOTHING: Final = """sweep() {
 	:
 }
+# the OOM killer ends other people's processes there, too
+oom_line() {
+	:
+}
 """
