@@ -150,16 +150,6 @@ snapshot() {
 	done
 }
 
-# oom_line: save the kernel's last line about a process that its OOM killer ended; those of earlier
-# runs are not of this one
-oom_line() {
-	dmesg 2>/dev/null | grep -F 'ut of memory: Killed process' | tail -n "+$((sb_ooms + 1))" >oom
-	sb_ooms=$((sb_ooms + $(grep -c . oom)))
-	[ ! -s oom ] || tail -n 1 oom >"$sb_at/oom"
-	rm -f oom
-}
-sb_ooms=0
-
 # one_run UNIT_JOB NUMBER LIMIT MONITOR PROGRAM NAME=VALUE...: one run, sent as soon as it ends
 # MONITOR is `-`, or the monitor of this run, whose `run` starts the command and writes to $sb_out
 one_run() {
@@ -334,6 +324,15 @@ facts_again() {
 sweep() {
 	[ "$PPID" != 1 ] || kill -KILL -1
 }
+# oom_line: save the kernel's last line about a process that its OOM killer ended; those of earlier
+# runs are not of this one
+oom_line() {
+	dmesg 2>/dev/null | grep -F 'ut of memory: Killed process' | tail -n "+$((sb_ooms + 1))" >oom
+	sb_ooms=$((sb_ooms + $(grep -c . oom)))
+	[ ! -s oom ] || tail -n 1 oom >"$sb_at/oom"
+	rm -f oom
+}
+sb_ooms=0
 
 facts
 probe_monitors
