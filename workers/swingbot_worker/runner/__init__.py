@@ -15,7 +15,7 @@ from swingbot_jobs.contract.deadline import run_limit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.runner.fact_script import demanded, functions, held
 from swingbot_worker.runner.memory_script import confined
-from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
+from swingbot_worker.runner.prologue import ALONE, PROLOGUE, SHARED
 
 END = "facts/ended"
 PROFILER = "function-profile"
@@ -42,8 +42,8 @@ def framed(unit_jobs: Sequence[UnitJob], more: str, runs: str, *, alone: bool) -
 
     `more` are additional shell functions.
     """
-    sweep = SWEEP_ALL if alone else SWEEP_NOTHING
-    return f"{PROLOGUE}{functions(unit_jobs)}\n{sweep}{more}\nfacts\n{runs}\nfacts_again\nfinish\n"
+    around = ALONE if alone else SHARED
+    return f"{PROLOGUE}{functions(unit_jobs)}\n{around}{more}\nfacts\n{runs}\nfacts_again\nfinish\n"
 
 
 def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:

@@ -210,9 +210,9 @@ finish() {
 # sweep: kill all processes of a run before the next one
 """
 
-# Only if init started this script and nothing else runs: kills everything except PID 1 and this
-# shell.
-SWEEP_ALL: Final = """sweep() {
+# For a guest of its own: `sweep` kills everything except PID 1 and this shell, if init started this
+# script.
+ALONE: Final = """sweep() {
 	[ "$PPID" != 1 ] || kill -KILL -1
 }
 # oom_line: save the kernel's last line about a process that its OOM killer ended; those of earlier
@@ -225,8 +225,8 @@ oom_line() {
 }
 sb_ooms=0
 """
-# On a shared machine; its driver cleans up.
-SWEEP_NOTHING: Final = """sweep() {
+# For a shared machine; its driver cleans up.
+SHARED: Final = """sweep() {
 	:
 }
 # the OOM killer ends other people's processes there, too
