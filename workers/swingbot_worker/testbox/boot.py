@@ -137,9 +137,9 @@ def _check_programs(kernel: Kernel, unit_jobs: Sequence[UnitJob], site: Site) ->
         meta = site.jobs / "programs" / name / "meta.yaml"
         if meta.is_file():  # else its files are missed where they are packed
             kernel.refuse_lacking(load_program(meta).kconfig_needed, f"program {name}")
-    for job in unit_jobs:
-        for name, value in memory.asked(job.params).items():
-            kernel.refuse_lacking(memory.kconfig_needed({name: value}), f"{name}: {value}")
+    asked = [setting for job in unit_jobs for setting in memory.asked(job.params).items()]
+    for name, value in dict.fromkeys(asked):
+        kernel.refuse_lacking(memory.kconfig_needed({name: value}), f"{name}: {value}")
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:
