@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from swingbot_jobs.contract.facts import meets
+from swingbot_jobs.printable import printable
 
 MEMORY_MAX: Final = "memory_max"  # bytes
 SWAP: Final = "swap"
@@ -23,13 +24,14 @@ SWAPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 STATE: Final = "memory-state"  # file of a run: what was in force during it
 OOM: Final = "oom"  # file of a run that failed: the kernel's line about the process it ended
+_OOM_CHARACTERS: Final = 500  # of that line; the rest is cut
 PAGE: Final = 4096
 # Demands on what a run did: `vmstat.pgscan_anon: ">=1000"` is how much that counter of
 # /proc/vmstat has to grow, by the snapshots in the run's file VMSTAT.
 COUNTED: Final = "vmstat."
 VMSTAT: Final = "proc-vmstat"
-# Beginning of a counter's name -> what it counts the work of, and of what; the first one counts.
-# Others are named as they are: numa_hit is no NUMA balancing, pgscan_direct_throttle no page.
+# Prefix of a counter's name -> the work, its unit, and the participle; the first match applies.
+# Counters without a match keep their name: numa_hit, for instance, does not count NUMA balancing.
 _WORK: Final = {
     "pgscan_direct_throttle": ("throttling of reclaim", "time", ""),
     "pgscan_": ("reclaim", "page", " scanned"),
@@ -124,14 +126,14 @@ def _grown(counter: str, vmstat: str) -> int | None:
     return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 
 
-def killed(vmstat: str, line: str) -> str | None:
-    """Return that the kernel's OOM killer ended processes during a run, in a sentence.
+def killed(files: Mapping[str, str]) -> str | None:
+    """Return that the kernel's OOM killer ended processes during a run, in a sentence; None if it
+    ended none.
 
-    `vmstat` is the run's file VMSTAT, `line` the kernel's line about the last one, "" if it is not
-    known. None if it ended none.
+    `files` are those of the run. The sentence quotes the last line of OOM, if there is one.
     """
-    if not line and not _grown("oom_kill", vmstat):
-        return None
-    return (
-        f"the OOM killer ended it: {line}" if line else "the OOM killer ended a process during it"
-    )
+    lines = files.get(OOM, "").splitlines()
+    if line := lines[-1].strip()[:_OOM_CHARACTERS] if lines else "":
+        return f"the OOM killer ended it: {printable(line)}"
+    ended = _grown("oom_kill", files.get(VMSTAT, ""))
+    return "the OOM killer ended a process during it" if ended else None

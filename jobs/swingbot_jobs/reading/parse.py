@@ -306,7 +306,7 @@ def _parsed(
             {},
             None,
         )
-    if killed := memory.killed(files.get(memory.VMSTAT, ""), _oom_line(files)):
+    if killed := memory.killed(files):
         return _run(job, number, "failed", killed, {}, seconds)
     try:
         remark, samples = _result(job, files, _known(job.program, programs))
@@ -410,12 +410,6 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
     if status in _TIMED_OUT and program.result_before_timeout:
         return f"{program.name} printed its result and was then stopped by its time limit", samples
     raise ParseError(f"{how}{_last_words(files)}")
-
-
-def _oom_line(files: Mapping[str, str]) -> str:
-    """Return the kernel's line about the process that its OOM killer ended; "" if there is none."""
-    lines = files.get(memory.OOM, "").splitlines()
-    return _printable(lines[-1].strip()) if lines else ""
 
 
 def _last_words(files: Mapping[str, str]) -> str:

@@ -42,8 +42,7 @@ def _status(
     job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Value]
 ) -> tuple[str, str | None]:
     rc = files.get("rc", "").strip()
-    oom = printable(files.get(memory.OOM, "").strip()[:FACT_CHARACTERS])
-    if killed := memory.killed(files.get(memory.VMSTAT, ""), oom):
+    if killed := memory.killed(files):
         return "failed", killed
     if rc != "0":
         last = next(
