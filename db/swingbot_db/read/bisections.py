@@ -13,7 +13,7 @@ from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import act_of
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, LogEntry
-from swingbot.core.model.statuses import BisectionStatus, RequestOrigin, words
+from swingbot.core.model.statuses import RESUMABLE, BisectionStatus, RequestOrigin, words
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
@@ -243,7 +243,7 @@ def _steering(conn: sa.Connection, number: int, document: Row) -> Row:
     ]
     return {
         "steers": steers,
-        "resumable": document["status"] in ("inconclusive", "failed", "cancelled"),
+        "resumable": document["status"] in RESUMABLE,
         "parent": shown("bisection", document["parent"]),
         "branches": branches,
         "within": next((branch["culprit"] for branch in branches if branch["culprit"]), None),

@@ -12,7 +12,7 @@ from swingbot.core.model.records import (
     Comparison,
     NewComparison,
 )
-from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.core.model.statuses import OVER, ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
@@ -136,7 +136,7 @@ class Comparisons(Rows):
             id=number,
             status=status,
             reason=reason,
-            over=status in ("done", "failed", "cancelled"),
+            over=status in OVER,
         )
 
     def replace_rows(

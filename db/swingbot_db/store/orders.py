@@ -13,7 +13,7 @@ from swingbot.core.model.records import (
     ReadyOrder,
     Variant,
 )
-from swingbot.core.model.statuses import OrderState
+from swingbot.core.model.statuses import OVER, OrderState
 from swingbot_db.store.rows import Rows, records
 from swingbot_db.turns import JOIN_TURNS, TURNS
 from swingbot_jobs.contract.orders import OrderKind
@@ -167,7 +167,7 @@ class Orders(Rows):
             numbers=list(numbers),
             state=state,
             reason=reason,
-            over=state in ("done", "failed", "cancelled"),
+            over=state in OVER,
         )
 
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:

@@ -8,10 +8,8 @@ from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Arm, Comparison, NewComparison
-from swingbot.core.model.statuses import ComparisonStatus
+from swingbot.core.model.statuses import OVER, ComparisonStatus
 from tests.fakes.store.tables import Asked, Noun, Refused
-
-OVER = ("done", "failed", "cancelled")
 
 
 class Comparisons(Noun):

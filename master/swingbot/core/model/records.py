@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.statuses import (
+    OVER,
     AttemptState,
     BisectionStatus,
     ChangeKind,
@@ -188,7 +189,7 @@ class Order:
     @property
     def over(self) -> bool:
         """Whether the order is over."""
-        return self.state in ("done", "failed", "cancelled")
+        return self.state in OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,11 @@ ComparisonKind = Literal[
 Reference = str
 REQUESTED: Final[tuple[ComparisonKind, ...]] = ("asked", "experiment")  # tables of people
 ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+OVER: Final = ("done", "failed", "cancelled")  # of an order or comparison
 BisectionEnd = ConclusionKind | Literal["failed", "cancelled"]
 BisectionStatus = Literal["running"] | BisectionEnd
+# Ends without an answer: `swingbot bisect resume` continues the search.
+RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 SteerAct = Literal["skip", "unskip", "hint", "resume"]
 
 # Boots of a bisection. history: boots from before it began, at no cost to it.

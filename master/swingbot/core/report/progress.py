@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from swingbot.core.model.answer_documents import ProgressOfARequest
-
-_OVER: Final = ("done", "failed", "cancelled")
+from swingbot.core.model.statuses import OVER
 
 
 def progress_of_table(table: Mapping[str, Any]) -> ProgressOfARequest:
@@ -16,7 +15,7 @@ def progress_of_table(table: Mapping[str, Any]) -> ProgressOfARequest:
         f"{done['builds']}/{done['builds_total']} kernels,"
         f" {done['boots']}/{done['boots_total']} boots"
     )
-    return _progress(table, words, over=table["status"] in _OVER)
+    return _progress(table, words, over=table["status"] in OVER)
 
 
 def progress_of_bisection(bisection: Mapping[str, Any]) -> ProgressOfARequest:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
+from swingbot.core.model.statuses import OVER
 from swingbot.core.text.numbers import change, count, duration, rounded_up
 from swingbot.core.text.plain import clean
 from swingbot_jobs.printable import printable
 
 TOOL: Final = "swingbot"
 _NAMED: Final = 2  # changes that a summary names
-_OVER: Final = ("done", "failed", "cancelled")
 
 Table = Mapping[str, Any]  # `Table` of core/model/documents.py
 Row = Mapping[str, Any]
@@ -59,7 +59,7 @@ def check_result(
     twice the latest table does.
     """
     over = [table for table in tables if table["status"] == "done"]
-    open_ = [_remaining(table) for table in tables if table["status"] not in _OVER]
+    open_ = [_remaining(table) for table in tables if table["status"] not in OVER]
     failed = [f"{one['id']} failed: {one['reason']}" for one in tables if one["status"] == "failed"]
     broken = [line for table in tables for line in _broken(table, places)]
     rows = _latest((table, row) for table in over for row in _rows(table, places))

@@ -9,13 +9,13 @@ from swingbot.core.access.roles import Person
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection
+from swingbot.core.model.statuses import RESUMABLE
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.text.numbers import count, duration
 from swingbot.service import limits
 from swingbot.service.access import note_extension
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.bisect.steer import (
-    RESUMABLE,
     check_may_steer,
     check_number,
     known_bisection,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 from swingbot.core.access.roles import Person, Role, may
 from swingbot.core.bisect.tell.logbook import Logbook
@@ -17,7 +16,7 @@ from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.records import Bisection
-from swingbot.core.model.statuses import SteerAct
+from swingbot.core.model.statuses import RESUMABLE, SteerAct
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.service import limits
 from swingbot.service.asked.asker import check_steerer, check_tree
@@ -30,8 +29,6 @@ from swingbot.service.ports.steering import Steering
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.ports.trees import Trees
 from swingbot_jobs.printable import printable
-
-RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 
 
 def skip(
