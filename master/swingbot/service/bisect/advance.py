@@ -38,8 +38,7 @@ from swingbot.core.model.records import (
 from swingbot.core.model.statuses import BisectionEnd
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
-from swingbot.core.plan.queue import PRIORITY
-from swingbot.service.bisect.boot_keys import boot_key
+from swingbot.service.bisect.boot_keys import boot_key, order_boot
 from swingbot.service.bisect.build_ahead import build_ahead
 from swingbot.service.bisect.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.bisect.hand_over import hand_over
@@ -49,7 +48,6 @@ from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.kernel.variants import in_layout
-from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.bisections import BisectionPoint, Bisections
 from swingbot.service.ports.boots import Boots
@@ -104,16 +102,7 @@ def advance_bisection(
     elif isinstance(action, Measure):
         for request in action.requests:
             tx.bisections.add_want(bisection.id, request)
-            variant = in_layout(
-                catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
-            )
-            want_boot(
-                tx.orders,
-                variant,
-                boot_key(bisection, variant, request.k, request.testbox),
-                PRIORITY["bisection"],
-                bisection=bisection.id,
-            )
+            order_boot(catalogue.kconfigs, tx, bisection, variants[request.idx], request)
     else:
         build_ahead(catalogue.testboxes, tx.orders, bisection, variants, state, known)
     if not isinstance(action, Conclude):

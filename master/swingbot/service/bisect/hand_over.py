@@ -15,12 +15,10 @@ from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.records import Bisection, Order, Variant
 from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.testbox_rules import stand_in
-from swingbot.service.bisect.boot_keys import boot_key
+from swingbot.service.bisect.boot_keys import boot_key, order_boot
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.lab.watch_testboxes import fit_testboxes, is_barred
-from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Catalogue, LabSettings, Transaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 
@@ -77,11 +75,8 @@ def hand_over(
             tx.bisections.set_testboxes(bisection.id, testboxes)
             bisection = replace(bisection, terms=replace(bisection.terms, testboxes=testboxes))
         for want, _ in waiting:
-            variant = in_layout(
-                catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
-            )
-            key = boot_key(bisection, variant, want.k, target)
-            want_boot(tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
+            moved = replace(want, testbox=target)
+            order_boot(catalogue.kconfigs, tx, bisection, variants[want.idx], moved)
 
 
 def _waiting(

@@ -10,11 +10,10 @@ from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection
 from swingbot.core.model.statuses import RESUMABLE
-from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.text.numbers import count, duration
 from swingbot.service import limits
 from swingbot.service.access import note_extension
-from swingbot.service.bisect.boot_keys import boot_key
+from swingbot.service.bisect.boot_keys import order_boot
 from swingbot.service.bisect.steer import (
     check_may_steer,
     check_number,
@@ -23,11 +22,8 @@ from swingbot.service.bisect.steer import (
     tidy,
 )
 from swingbot.service.kernel.foresee_boots import usual_boot_seconds
-from swingbot.service.kernel.variants import in_layout
-from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Catalogue, RequestError, Transaction
 from swingbot.service.ports.transaction import OpenTransaction
-from swingbot_jobs.contract.kconfig import Kconfigs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +105,12 @@ def resume(
             why=tidy(request.why),
             boots=planned.limit,
         )
-        _ask_again(catalogue.kconfigs, tx, bisection)
+        # Orders of boots without an observation were cancelled or abandoned when it ended.
+        seen = {o.key for o in tx.bisections.observations(number)}
+        points = tx.bisections.points(number)
+        for want in tx.bisections.wants(number):
+            if want.key not in seen:
+                order_boot(catalogue.kconfigs, tx, bisection, points[want.idx][0], want)
         for swing in tx.swings.of_bisection(number):
             if swing.state in ("not_found", "noted"):
                 tx.swings.set_state(swing.id, "bisecting")
@@ -147,20 +148,3 @@ def _planned(
         seconds=boots * boot / len(known),
         testbox_seconds=boots * boot,
     )
-
-
-def _ask_again(kconfigs: Kconfigs, tx: Transaction, bisection: Bisection) -> None:
-    """Order the requested boots that have no observation: their orders were cancelled or abandoned
-    when the bisection ended."""
-    seen = {o.key for o in tx.bisections.observations(bisection.id)}
-    points = tx.bisections.points(bisection.id)
-    for want in tx.bisections.wants(bisection.id):
-        if want.key not in seen:
-            variant = in_layout(kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout)
-            want_boot(
-                tx.orders,
-                variant,
-                boot_key(bisection, variant, want.k, want.testbox),
-                PRIORITY["bisection"],
-                bisection=bisection.id,
-            )
