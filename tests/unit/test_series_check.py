@@ -72,6 +72,7 @@ def a_table(id_: str, *rows: dict[str, Any], status: str = "done", **arm: Any) -
 PLACES = {"one": 1, "two": 2}
 SAME = a_row(2, "same")
 OTHER = a_row(2, "same", testbox="lab2", unit_job="other", margin_pct=0.31)
+SHARE = a_row(2, "same", unit_job="share", margin_pct=2.1, change_points=0.3)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,12 @@ OTHER = a_row(2, "same", testbox="lab2", unit_job="other", margin_pct=0.31)
             "pass",
             "no change of 0.74 % or more in 2 tests on 2 testboxes",
         ),
+        (
+            [a_table("c1", SHARE)],
+            "pass",
+            "no change of 2.1 points or more in 1 test",
+        ),
+        ([a_table("c1", SAME, OTHER, SHARE)], "pass", "of 0.74 % or 2.1 points or more in 3 tests"),
         ([a_table("c1", a_row(2, "worse"))], "warn", "x.ops 2.1% worse on lab1"),
         ([a_table("c1", a_row(1, "worse"), SAME)], "pass", "no change of 0.74 % or more in 1 test"),
         ([a_table("c1", a_row(2, "worse", counter=True), SAME)], "pass", "no change of 0.74 %"),

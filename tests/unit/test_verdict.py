@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Points
-from swingbot.core.table.verdict import brief, doubt, in_words, legend, size
+from swingbot.core.table.verdict import brief, doubt, excluded, in_words, legend, size
 from swingbot.web.http.filters import claim
 
 
@@ -79,6 +79,13 @@ SHARE = Points(change=0.1, interval=(0.07, 0.13))
 def test_shares_and_changes_near_none(row: ComparisonRow, cell: str, sentence: str) -> None:
     assert (brief(row), in_words(row)) == (cell, sentence)
     assert (brief(row.to_json()), in_words(row.to_json())) == (cell, sentence)
+
+
+def test_what_all_rows_exclude_is_the_largest_margin_of_each_unit() -> None:
+    shares = [a_row("same", 0.1, margin_pct=margin, points=SHARE) for margin in (1.0, 0.154)]
+    rows = [EXCLUDED, *shares, a_row("same", 0.0, margin_pct=0.2), a_row("same", 0.0)]
+    assert excluded(rows) == "0.48 % or 1 point"
+    assert [excluded(some) for some in (rows[:1], shares, rows[-1:])] == ["0.48 %", "1 point", ""]
 
 
 def test_size_and_doubt_are_two_things() -> None:

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from swingbot.core.model.statuses import OVER
-from swingbot.core.text.numbers import change, count, duration, rounded_up
+from swingbot.core.report.progress import progress_of_table
+from swingbot.core.table.verdict import excluded
+from swingbot.core.text.numbers import change, count, duration
 from swingbot.core.text.plain import clean
 from swingbot_jobs.printable import printable
 
@@ -124,11 +126,10 @@ def _claims(rows: Sequence[Row]) -> Iterator[str]:
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             yield f"{', '.join(named)}{more}"
     if same := [row for row in rows if row["verdict"] == "same"]:
-        margins = [row["margin_pct"] for row in same if row["margin_pct"] is not None]
-        above = f" of {rounded_up(max(margins)):g} % or more" if margins else ""
+        bound = f" of {size} or more" if (size := excluded(same)) else ""
         testboxes = {row["testbox"] for row in same}
         where = f"{len(testboxes)} testboxes" if len(testboxes) > 1 else testboxes.pop()
-        yield f"no change{above} in {count(len(_jobs(same)), 'test')} on {where}"
+        yield f"no change{bound} in {count(len(_jobs(same)), 'test')} on {where}"
 
 
 def _bad(rows: Iterable[Row]) -> bool:
@@ -157,10 +158,6 @@ def _broken(table: Table, places: Mapping[str, int]) -> Iterator[str]:
 
 
 def _remaining(table: Table) -> str:
-    done = table["progress"]
     left = f", {duration(table['eta_seconds'])} left" if table["eta_seconds"] else ""
     why = f", {table['waits'][0]}" if table["waits"] else ""
-    return (
-        f"{table['id']} is measuring: {done['builds']}/{done['builds_total']} kernels,"
-        f" {done['boots']}/{done['boots_total']} boots{left}{why}"
-    )
+    return f"{table['id']} is measuring: {progress_of_table(table)['words']}{left}{why}"

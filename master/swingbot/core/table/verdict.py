@@ -58,6 +58,16 @@ def _excluded(row: _Facts) -> str | None:
     return f"{bound} point" if bound == "1" else f"{bound} points"
 
 
+def excluded(rows: Iterable[Judged]) -> str:
+    """Return the smallest change that all of these rows exclude: `0.8 %`, of shares `2 points`, of
+    both `0.8 % or 2 points`. Empty if it is not known.
+    """
+    known = [own for own in map(_facts, rows) if own.margin_pct is not None]
+    largest = sorted(known, key=lambda own: own.margin_pct or 0.0)
+    by_unit = {own.points: _excluded(own) or "" for own in largest}
+    return " or ".join(by_unit[points] for points in sorted(by_unit))
+
+
 def brief(row: Judged | None) -> str:
     """Return a change as a cell shows it; `legend` explains the notation.
 
