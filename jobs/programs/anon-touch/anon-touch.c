@@ -35,7 +35,7 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* 4.3 s and more, as where a disk is slow, are the longest that is told apart */
+/* nanoseconds; 4.3 s and more, as on a slow disk, all count as UINT32_MAX */
 static uint32_t since(uint64_t before, uint64_t after)
 {
 	return after - before > UINT32_MAX ? UINT32_MAX : after - before;
@@ -66,23 +66,19 @@ static void fill(volatile uint64_t *page, unsigned long index, int mixed)
 		page[i] = mixed && i % 3 == 0 ? scrambled(index * WORDS + i) : index + 1;
 }
 
-/* a step that visits each of `pages` once: an odd number near the golden section, without a common divisor */
+static unsigned long common_divisor(unsigned long a, unsigned long b)
+{
+	return b ? common_divisor(b, a % b) : a;
+}
+
+/* a step near the golden section that visits each of `pages` once: the two have no common divisor */
 static unsigned long step_of(unsigned long pages)
 {
-	unsigned long step = pages * 0.618;
+	unsigned long step = pages > 1 ? pages * 0.618 : 1;
 
-	for (;; step++) {
-		unsigned long a = step ? step : 1, b = pages;
-
-		while (b) {
-			unsigned long rest = a % b;
-
-			a = b;
-			b = rest;
-		}
-		if (a == 1)
-			return step ? step : 1;
-	}
+	while (common_divisor(step, pages) != 1)
+		step++;
+	return step;
 }
 
 static int order(const void *a, const void *b)
