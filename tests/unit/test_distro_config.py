@@ -82,8 +82,8 @@ def _loop(path: Path) -> None:
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda path: None, "cannot be found (No such file or directory)"),
-    "empty": (lambda path: path.write_text(""), "it is no kernel configuration; unpack it"),
-    "no configuration": (lambda path: path.write_text("root:x:0:0\n"), "configuration (line 1)"),
+    "empty": (lambda path: path.write_text(""), "it is not a kernel configuration; unpack it"),
+    "not a configuration": (lambda path: path.write_text("root:x:0:0\n"), "configuration (line 1)"),
     "compressed": (lambda path: path.write_bytes(b"\xfd7zXZ\0\0\4" * 99), "unpack it"),
     "of another architecture": (
         lambda path: path.write_text("# Linux/arm64 6.1.5 Kernel Configuration\nCONFIG_ARM64=y\n"),

@@ -97,7 +97,7 @@ def test_a_testbox_refuses_what_it_cannot_give() -> None:
     with pytest.raises(ValueError, match="testbox vm-mm has no disk to swap to; use swap: zram"):
         diskless.check_settings(on_disk, "trusted")
     by_lkp = replace(TESTBOX, lkp=LkpEngine(src="/lkp"))
-    with pytest.raises(ValueError, match="runs jobs by lkp, which knows no swap"):
+    with pytest.raises(ValueError, match="runs jobs with lkp, which does not support swap; use"):
         by_lkp.check_settings(on_disk, "trusted")
 
 

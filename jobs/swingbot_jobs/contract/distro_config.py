@@ -1,7 +1,6 @@
-"""Read the kernel configuration of a distribution, as `/boot/config-RELEASE` has it.
+"""Read the kernel configuration of a distribution, such as `/boot/config-RELEASE`.
 
-It is the output of kbuild for one kernel and one architecture: lines `CONFIG_NAME=VALUE`, and
-comments.
+It is the .config of one kernel and one architecture: lines `CONFIG_NAME=VALUE`, and comments.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ class NoDistroConfig(ValueError):
 def read(path: str, directory: Path) -> str:
     """Return the text of the configuration at `path`, absolute or below `directory`.
 
-    Raises NoDistroConfig for a file that is missing, outside of both places (also by a link), no
-    configuration, of another architecture than x86_64, or larger than `KCONFIG_BYTES`.
+    Raises NoDistroConfig for a file that is missing, outside both places (links are followed), not
+    a configuration, for an architecture other than x86_64, or larger than `KCONFIG_BYTES`.
     """
     return checked(_content(_place(path, directory)).decode(errors="replace"))
 
 
 def checked(text: str) -> str:
-    """Return `text`. Raises NoDistroConfig if it is no configuration of an x86_64 kernel."""
+    """Return `text`. Raises NoDistroConfig unless it is a configuration of an x86_64 kernel."""
     lines = text.split("\n")
     strange = next((n for n, line in enumerate(lines, 1) if not _LINE.fullmatch(line)), None)
     if strange is not None or not any(line.startswith("CONFIG_") for line in lines):
         where = f" (line {strange})" if strange else ""
         raise NoDistroConfig(
-            f"it is no kernel configuration{where}; unpack it if it is compressed, or name the "
+            f"it is not a kernel configuration{where}; unpack it if it is compressed, or name the "
             "file config-RELEASE of the distribution's kernel package"
         )
     if _NEEDED not in lines:

@@ -26,7 +26,7 @@ PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RESERVED: Final = re.compile(r"layout[0-9]*")
 # Targets of kbuild that a configuration may be merged over; the first is the default.
 TARGETS: Final = ("tinyconfig", "defconfig")
-# What a path follows that a configuration may be merged over instead.
+# Before the path of a distribution's configuration, which may take the place of a target.
 DISTRO: Final = "distro:"
 _DIRECTIVE: Final = re.compile(r"# (base|with): (.*)")
 # An option as people write it; see `bare`.
@@ -116,9 +116,9 @@ class Kconfigs(Mapping[str, str]):
 
     Iteration yields those without fragments; lookup also accepts names with fragments. The text is
     that of all files as they are merged: the fragments below the configuration, the configuration,
-    and the fragments of the name. Of a distribution's configuration it has the digest.
+    and the fragments of the name. A distribution's configuration is represented by its digest.
 
-    `distros` has the text of each `distro:PATH`, or why it cannot be used.
+    `distros` has the text of each `distro:PATH`, or the reason why it cannot be used.
     """
 
     bases: Mapping[str, str]
@@ -158,8 +158,8 @@ class Kconfigs(Mapping[str, str]):
     def over(self, name: str) -> Over:
         """Return what the configuration of `name` is merged over.
 
-        Raises NoKconfig if one of its files does not exist, is no configuration, or is merged
-        twice.
+        Raises NoKconfig if one of its files does not exist or is merged twice, or if the
+        configuration of its distribution cannot be used.
         """
         parts = parts_of(name)
         if parts.base not in self.bases:
@@ -220,7 +220,7 @@ def _distros(
 ) -> dict[str, str | distro_config.NoDistroConfig]:
     found: dict[str, str | distro_config.NoDistroConfig] = {}
     for base, text in bases.items():
-        with contextlib.suppress(NoKconfig):  # raised for who names it
+        with contextlib.suppress(NoKconfig):  # raised when the configuration is asked for
             target = over_of(base, text).target
             if target.startswith(DISTRO):
                 try:

@@ -292,8 +292,8 @@ class Testbox:
         }
         if asked and self.engine != "swingbot":
             raise ValueError(
-                f"testbox {self.name} runs jobs by {self.engine}, which knows no"
-                f" {' and no '.join(sorted(asked))}; use another testbox, or remove it"
+                f"testbox {self.name} runs jobs with {self.engine}, which does not support"
+                f" {' or '.join(sorted(asked))}; use another testbox, or remove it"
             )
         disk = self.driver.disk if isinstance(self.driver, QemuDriver) else "none"
         if any(job.params.get(memory.SWAP) == "disk" for job in unit_jobs) and disk != "virtio":

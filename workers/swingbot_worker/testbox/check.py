@@ -65,7 +65,7 @@ def _jobs(testbox: Testbox, jobs: Path) -> Iterator[TuningFinding]:
 
 
 def rounded(seconds: float) -> str:
-    """Return a duration as people say it: in minutes from three minutes on."""
+    """Return a duration in seconds as text, in minutes from three minutes on."""
     return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
 
 
@@ -82,7 +82,7 @@ Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or 
 @click.option(
     "--kernel",
     metavar="IMAGE|REPO@COMMIT",
-    help="Check this kernel, too: has it what TESTBOX needs? A commit is configured, not built.",
+    help="Also check that this kernel has what TESTBOX needs. A commit is configured, not built.",
 )
 @click.option(
     "--json",

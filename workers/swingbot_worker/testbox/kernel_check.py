@@ -1,4 +1,4 @@
-"""What a kernel lacks of what its testbox needs, found before a machine leaves its idle system."""
+"""Check that a kernel has what its testbox needs, before the machine leaves its idle system."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _CPUS: Final = re.compile(r"^CONFIG_NR_CPUS=(\d{1,9})$", re.M)
 
 
 def kernel_findings(testbox: Testbox, given: str, site: Site) -> list[TuningFinding]:
-    """Return what kernel `given`, an image or REPO@COMMIT, has of what `testbox` needs.
+    """Check kernel `given`, an image or REPO@COMMIT, against what `testbox` needs.
 
-    A commit is configured as the testbox's `kconfig`, and not built. Raises InfraError if there is
-    no such image or commit.
+    A commit is configured as the testbox's `kconfig`, not built. Raises InfraError if there is no
+    such image or commit.
     """
     image = Path(given)
     if image.is_file():
@@ -49,7 +49,7 @@ def kernel_findings(testbox: Testbox, given: str, site: Site) -> list[TuningFind
 
 
 def image_findings(testbox: Testbox, image: Path, site: Site) -> list[TuningFinding]:
-    """Return the same of an image, with its architecture. Raises OSError."""
+    """Return the same for an image, and whether its architecture fits. Raises OSError."""
     kernel = Kernel(image=image, build_key="", cache=site.cache, fragments=site.kconfig / FRAGMENTS)
     built, host = machine_of(image.read_bytes()), os.uname().machine
     config = kernel.config()
@@ -74,9 +74,9 @@ def image_findings(testbox: Testbox, image: Path, site: Site) -> list[TuningFind
 
 
 def refusals(testbox: Testbox, image: Path, site: Site) -> list[str]:
-    """Return why an image cannot be booted there, in sentences; its configuration may be unknown.
+    """Return the reasons not to boot an image there, in sentences.
 
-    Raises OSError.
+    An unknown configuration is not one of them. Raises OSError.
     """
     return [
         f"{image} was not booted: {finding.found}; {finding.do}."

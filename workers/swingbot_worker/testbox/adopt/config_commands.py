@@ -54,7 +54,8 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
         raise InfraError(f"Testbox {name} has no idle system: its driver is not ssh.")
     if not testbox.kconfig:
         raise InfraError(f"{name}.yaml names no kconfig to add to, such as server-x86_64.")
-    configuration_of(site, testbox.kconfig)  # before it is copied
+    # Refuses links that lead out of the directory; the copy below would follow them.
+    configuration_of(site, testbox.kconfig)
     link = Link(name, testbox.driver)
     link.check_files()
     text = link.run(driver_options.QUESTION)
