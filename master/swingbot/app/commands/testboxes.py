@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,11 +18,6 @@ from swingbot.core.text.numbers import duration
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 from swingbot_jobs.terminal import say_json
-
-if TYPE_CHECKING:
-    from swingbot.core.model.testboxes import KnownTestboxes
-    from swingbot.service.lab.screen_testbox import NightRequest
-    from swingbot.service.ports import Transaction
 
 reason_option = click.option(
     "--reason", default="by hand", show_default=True, help="Reason; shown with the testbox."
@@ -255,7 +250,7 @@ def resume(session: CommandContext, name: str, json_: bool) -> None:
 
 
 def night_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Name, hours and what else a night is asked for with."""
+    """Add the argument and the options of a command that asks for a night."""
     for option in (
         with_session_json,
         dry_run_option,
@@ -290,16 +285,7 @@ def screen(
       swingbot testbox screen rack7 --hours 8
     """
     if not _shown(session, name, "night", again, json_):
-        from swingbot.service.lab.screen_testbox import plan_night  # with numpy
-
-        _ask(
-            session,
-            name,
-            "night",
-            lambda known, tx: plan_night(known, tx, name, hours),
-            dry_run,
-            json_,
-        )
+        _ask(session, name, "night", hours, dry_run, json_)
 
 
 @testbox.command()
@@ -318,16 +304,7 @@ def doctor(
       swingbot testbox doctor rack7 --dry-run
     """
     if not _shown(session, name, "doctor", again, json_):
-        from swingbot.service.lab.doctor_testbox import plan_doctor  # with numpy
-
-        _ask(
-            session,
-            name,
-            "doctor",
-            lambda known, tx: plan_doctor(known, tx, name, hours),
-            dry_run,
-            json_,
-        )
+        _ask(session, name, "doctor", hours, dry_run, json_)
 
 
 def _shown(session: CommandContext, name: str, key: str, again: bool, json_: bool) -> bool:
@@ -348,20 +325,16 @@ def _shown(session: CommandContext, name: str, key: str, again: bool, json_: boo
 
 
 def _ask(
-    session: CommandContext,
-    name: str,
-    key: str,
-    plan_it: Callable[[KnownTestboxes, Transaction], NightRequest],
-    dry_run: bool,
-    json_: bool,
+    session: CommandContext, name: str, key: str, hours: float, dry_run: bool, json_: bool
 ) -> None:
     """Plan a night and, without `dry_run`, queue it."""
-    from swingbot.core.plan.tuning_worth import by_reason  # with numpy, as the next one
+    from swingbot.core.plan.tuning_worth import by_reason  # with numpy, as the next two
     from swingbot.service.lab import screen_testbox
+    from swingbot.service.lab.doctor_testbox import plan_doctor
 
-    lab = session.lab
+    lab, plan_it = session.lab, plan_doctor if key == "doctor" else screen_testbox.plan_night
     with lab.transaction("plan night") as tx:
-        asked = plan_it(lab.catalogue.testboxes, tx)
+        asked = plan_it(lab.catalogue.testboxes, tx, name, hours)
     with session.reading() as conn:
         kernel = (asked.build_key, name, asked.kernel.spec)
         first = read.LabQueue.load(conn).left_with("anchor", {kernel: 1})
