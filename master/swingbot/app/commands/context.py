@@ -132,6 +132,17 @@ def somebody() -> str:
     return f"{person()}@{host}"
 
 
+def check_decision(decision: object) -> None:
+    """Hold a decision against the type of its JSON, as the web does. Raises RequestError."""
+    from swingbot.service.ports import RequestError
+    from swingbot_jobs import codec
+
+    try:
+        codec.typed(type(decision), codec.plain(decision))
+    except codec.BadDocument as error:
+        raise RequestError(str(error)) from None
+
+
 def sentence(error: BaseException) -> str:
     """Format an error as one line for the user."""
     if isinstance(error, OSError) and error.strerror:

@@ -10,14 +10,13 @@ import click
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
+    check_decision,
     require_service,
     somebody,
     with_session_json,
 )
 from swingbot.core.incident.decide import Act, IncidentDecision
 from swingbot.core.model import ids
-from swingbot.service.ports import RequestError
-from swingbot_jobs import codec
 from swingbot_jobs.terminal import say_json
 
 reason_option = click.option(
@@ -169,10 +168,7 @@ def _short(value: Any) -> str:
 def _decide(session: CommandContext, id_: str, decision: IncidentDecision) -> str:
     """Apply a decision; return the incident to look at. Raises BadId, RequestError."""
     number = ids.read(id_, "incident")[1]
-    try:
-        codec.typed(IncidentDecision, codec.plain(decision))
-    except codec.BadDocument as error:
-        raise RequestError(str(error)) from None
+    check_decision(decision)
     if session.login is not None:
         from swingbot.app.remote import http_decisions
 

@@ -11,6 +11,7 @@ import click
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
+    check_decision,
     require_service,
     somebody,
     with_session,
@@ -19,8 +20,6 @@ from swingbot.app.commands.context import (
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.core.moderation.decision import ReportDecision
-from swingbot.service.ports import RequestError
-from swingbot_jobs import codec
 from swingbot_jobs.terminal import print_as_is, say_json
 
 
@@ -157,10 +156,7 @@ def _decided(session: CommandContext, id_: str, verb: ReportAct, why: str) -> st
     """Apply a decision; return the state of the report. Raises BadId, RequestError."""
     number = ids.read(id_, "report")[1]
     decision = ReportDecision(act=verb, reason=why)
-    try:
-        codec.typed(ReportDecision, codec.plain(decision))
-    except codec.BadDocument as error:
-        raise RequestError(str(error)) from None
+    check_decision(decision)
     if session.login is not None:
         from swingbot.app.remote import http_decisions
 
