@@ -57,14 +57,6 @@ def list_(
     click.echo(text.incidents(rows))
 
 
-def _status(facts: text.Facts) -> str:
-    return (
-        f"{facts['status']} of {facts['merged_into']}"
-        if facts["merged_into"]
-        else str(facts["status"])
-    )
-
-
 @incident.command("show")
 @_ID
 @with_session_json
@@ -86,7 +78,8 @@ def show(session: CommandContext, id_: str, json_: bool) -> None:
 def incident_lines(facts: text.Facts) -> list[str]:
     """Format an incident as text."""
     culprit = facts["culprit"]
-    lines = [f"{facts['id']} is {_status(facts)}: {culprit['commit'][:12]} {culprit['subject']}"]
+    named = f"{culprit['commit'][:12]} {culprit['subject']}"
+    lines = [f"{facts['id']} is {text.incident_status(facts)}: {named}"]
     lines += [f"  by {culprit['author']}"] if culprit["author"] else []
     if facts["fixed_by"]:
         check = (
@@ -186,7 +179,7 @@ def _said(facts: text.Facts, json_: bool, words: str) -> None:
     if json_:
         say_json(facts)
         return
-    click.echo(f"{facts['id']} is {_status(facts)}{words}")
+    click.echo(f"{facts['id']} is {text.incident_status(facts)}{words}")
     for mail in facts["report_list"]:
         if mail["withdrawn"]:
             click.echo(f"  {mail['id']} was withdrawn: {mail['withdrawn']}")

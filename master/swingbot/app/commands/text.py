@@ -78,12 +78,16 @@ def _size(row: Facts) -> str:
 
 
 def _state(row: Facts) -> str:
-    if row["merged_into"]:
-        return f"{row['status']} of {row['merged_into']}"
-    if fix := row["looks_fixed"]:
+    if not row["merged_into"] and (fix := row["looks_fixed"]):
         since = f"{fix['commit'][:12]} ({fix['change_pct']:+.1f} %)"
         return f"{row['status']}; looks fixed since {since}"
-    return str(row["status"])
+    return incident_status(row)
+
+
+def incident_status(facts: Facts) -> str:
+    """Format the status of an incident, with the one that it is a duplicate of."""
+    of = f" of {facts['merged_into']}" if facts["merged_into"] else ""
+    return f"{facts['status']}{of}"
 
 
 def gates(gates: Sequence[Gate]) -> str:
