@@ -251,7 +251,7 @@ def cancel(session: CommandContext, id_: str) -> None:
     """
     kind, number = ids.read(id_)
     before: str
-    if kind not in (*ids.TABLES, "bisection"):
+    if kind not in ids.REQUESTS:
         raise RequestError(
             f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
         )
@@ -284,7 +284,7 @@ def answer(
     more: Facts | None = None,
 ) -> None:
     kind, _ = ids.read(id_)
-    if kind not in (*ids.TABLES, "bisection"):
+    if kind not in ids.REQUESTS:
         raise RequestError(
             f"cannot wait for {kind} {id_}; give a comparison (c5), experiment (e6) or bisection"
             " (b2)"

@@ -21,7 +21,8 @@ LETTERS: Final = {
     "boot": "x",
 }
 TABLES: Final = ("comparison", "experiment")  # kinds of ids of tables
-WITH_NUMBERS: Final = (*TABLES, "bisection", "incident", "report")  # that have a table of numbers
+REQUESTS: Final = (*TABLES, "bisection")  # that one asks for, waits for and cancels
+WITH_NUMBERS: Final = (*REQUESTS, "incident", "report")  # that have a table of numbers
 KINDS: Final = {letter: kind for kind, letter in LETTERS.items()}
 _ID = re.compile(r"([a-z])([0-9]{1,18})")
 

@@ -153,7 +153,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
             about=f"How far {_a(kind)} is; /{kind}/{{id}}/progress streams what changes.",
             answers=["ProgressOfARequest"],
         )
-        for kind in (*ids.TABLES, "bisection")
+        for kind in ids.REQUESTS
     ),
     Operation(
         path="/bisection/{id}/explanation.json",

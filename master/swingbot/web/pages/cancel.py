@@ -35,5 +35,4 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
             return refused(error)
         return JSONResponse(document)
 
-    kinds = (*ids.TABLES, "bisection")
-    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in kinds]
+    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in ids.REQUESTS]

@@ -28,7 +28,7 @@ class ProgressPages:
     def routes(self) -> list[Route]:
         return [
             route
-            for kind in (*ids.TABLES, "bisection")
+            for kind in ids.REQUESTS
             for route in (
                 Route(f"/{kind}/{{id}}/progress.json", self.document),
                 Route(f"/{kind}/{{id}}/progress", self.stream),
