@@ -48,29 +48,29 @@ def spread(value: float | None) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+def _typeset(text: str) -> str:
+    """Numbers with a real minus sign, and no line break before the percent sign."""
+    return text.replace("-", "\u2212").replace(" %", "\u00a0%")
+
+
 def percent(value: float | None, signed: bool = True) -> str:
     """A change in percent: `-18.0 %`."""
     if value is None:
         return MISSING
-    return f"{value:+.1f}\u00a0%".replace("-", "\u2212") if signed else f"{value:.1f}\u00a0%"
+    return _typeset(f"{value:+.1f} %" if signed else f"{value:.1f} %")
 
 
 def brief(row: verdict.Judged | None) -> str:
-    """The change of a row as a cell shows it, with the signs and blanks of pages."""
-    return _set(verdict.brief(row)).replace("same", "no change")
+    """The change of a row as a cell shows it."""
+    return _typeset(verdict.brief(row)).replace("same", "no change")
 
 
 def claim(row: verdict.Judged) -> str:
     """What a row claims in a word or two: a direction, an excluded change, or what is missing."""
-    facts = verdict.doubt(row)
-    if facts:
-        return facts
+    if missing := verdict.doubt(row):
+        return missing
     own = row["verdict"] if isinstance(row, Mapping) else row.verdict
     return brief(row) if own == "same" else str(own)
-
-
-def _set(text: str) -> str:
-    return text.replace("-", "\u2212").replace(" %", "\u00a0%")
 
 
 def interval(value: list[float | None] | None) -> str:
