@@ -91,17 +91,22 @@ def test_a_decision_from_elsewhere_is_that_of_the_host(sites: list[Served], tmp_
     assert "expected by Ada (pages): accepted" in shown
 
 
-def test_only_a_moderator_decides(sites: list[Served], tmp_path: Path) -> None:
-    _, away = sites
-    anonymous = elsewhere(away, tmp_path)
+def refused_to_others(away: Served, anonymous: dict[str, str], words: str) -> None:
+    """A decision of somebody without the role of a moderator is refused in a sentence."""
     submitter = away.token("Bob", Role.SUBMITTER)["Authorization"].split()[1]
     for env, sentence, status in (
         (anonymous, "asks for a token here", 1),
         (anonymous | {"SWINGBOT_TOKEN": submitter}, "needs the role moderator", 2),
         (anonymous | {"SWINGBOT_TOKEN": "swingbot_wrong"}, "This token is invalid", 1),
     ):
-        said = run("incident close i1", env)
+        said = run(words, env)
         assert said.exit_code == status and sentence in said.output, said.output
+
+
+def test_only_a_moderator_decides(sites: list[Served], tmp_path: Path) -> None:
+    _, away = sites
+    anonymous = elsewhere(away, tmp_path)
+    refused_to_others(away, anonymous, "incident close i1")
     assert "i1 is open" in run("incident show i1", anonymous).output
     moderator = away.token("Ada", Role.MODERATOR)
     bodies: list[Any] = [{}, {"act": "burn"}, {"act": "close", "more": 1}, {"act": "merge"}, [], 5]
