@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from pathlib import Path
 
-from tests.patch_series import ENVIRONMENT
+from tests.patch_series import git
 
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-index-change", "reference-transaction")
 
 
-def run_git(repo: Path, *words: str, stdin: bytes = b"") -> bytes:
-    done = subprocess.run(
-        ["git", "-C", str(repo), *words],
-        input=stdin,
-        capture_output=True,
-        env=ENVIRONMENT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def introduce(path: Path) -> None:
     """Let git know who commits."""
-    run_git(path, "config", "user.name", "Ada")
-    run_git(path, "config", "user.email", "ada@example.org")
+    git(path, "config", "user.name", "Ada")
+    git(path, "config", "user.email", "ada@example.org")
 
 
 def a_dirty_checkout(path: Path) -> Path:
@@ -34,18 +21,18 @@ def a_dirty_checkout(path: Path) -> Path:
     introduce(path)
     for name in ("staged", "both", "gone", "unstaged", "program", "moved"):
         (path / name).write_text(f"{name}\n")
-    run_git(path, "add", ".")
-    run_git(path, "commit", "-qm", "all kinds")
+    git(path, "add", ".")
+    git(path, "commit", "-qm", "all kinds")
     (path / "unstaged").write_text("stashed\n")
-    run_git(path, "stash", "-q")
+    git(path, "stash", "-q")
     (path / "staged").write_text("s\n")
     (path / "both").write_text("b\n")
     (path / "added").write_text("a\n")
-    run_git(path, "add", "staged", "both", "added")
-    run_git(path, "mv", "moved", "moved there")
+    git(path, "add", "staged", "both", "added")
+    git(path, "mv", "moved", "moved there")
     (path / "both").write_text("bb\n")
     (path / "later").write_text("l\n")
-    run_git(path, "add", "--intent-to-add", "later")
+    git(path, "add", "--intent-to-add", "later")
     (path / "gone").unlink()
     (path / "unstaged").write_text("u\n")
     (path / "program").chmod(0o755)
