@@ -37,7 +37,7 @@ COMMAND_LINE_BYTES: Final = 2048
 DRIVER_CHARACTERS: Final = 400
 # Characters of the words of a job on it.
 CMDLINE_CHARACTERS: Final = 1024
-# Words of a job on it. The kernel panics when it hands more than 32 words that it does not
+# A job's words on it. The kernel panics when it hands more than 32 words that it does not
 # know to init (CONFIG_INIT_ENV_ARG_LIMIT), and that panic would be held against the kernel under
 # test.
 CMDLINE_WORDS: Final = 24

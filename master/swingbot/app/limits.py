@@ -42,7 +42,7 @@ JOURNAL_BYTES: Final = 1 << 30
 LOGIN_BYTES: Final = 4096
 TRACKING_BYTES: Final = 16 << 20
 ANSWER_BYTES: Final = 256 << 20
-# Pieces of its document.
+# Pieces of a document.
 ANSWER_PIECES: Final = 10_000
 # Bytes that `raw` or `reproduce` writes.
 OUTPUT_BYTES: Final = 16 << 30

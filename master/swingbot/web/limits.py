@@ -9,14 +9,14 @@ from typing import Final
 
 # --- Connections and requests: refused with the limit, or closed ---
 
-# Bytes of the head of a request, its seconds.
+# Bytes of the head of a request; seconds until it is complete.
 HEAD_BYTES: Final = 32 << 10
 HEAD_SECONDS: Final = 20.0
 # Seconds for which a connection may be idle.
 IDLE_SECONDS: Final = 15
 # Seconds for which a client may read none of the response.
 STALL_SECONDS: Final = 60.0
-# Free places for each request; of its client.
+# Free places for each request; only those of the same client count.
 PLACES_SHARE: Final = 4
 # Streams at once, and a person's.
 STREAMS: Final = 40
