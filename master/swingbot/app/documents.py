@@ -73,7 +73,7 @@ class Documents(Protocol):
 
     def open_work(self) -> Facts: ...
     def mail_switch(self) -> tuple[Facts, bool]:
-        """Whether mail leaves, and whether a setting stops it."""
+        """The switch that stops all mail, and whether a setting stops it, too."""
         ...
 
     def results(self, query: ResultsQuery) -> Facts:

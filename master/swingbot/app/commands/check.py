@@ -119,7 +119,7 @@ def _measured(session: CommandContext, posting: Posting) -> CheckResult | None:
 
 
 def _same(posting: Posting, commit: Mapping[str, Any]) -> int:
-    """How many patches of the posting a commit consists of; 0 if of something else, too."""
+    """How many patches of the posting a commit consists of; 0 if it has anything else."""
     own = commit["patch_ids"]
     same = commit["complete"] and all(own) and own == posting.patch_ids[: len(own)]
     return len(own) if same else 0

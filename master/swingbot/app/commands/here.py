@@ -154,11 +154,11 @@ def _fetch(
 
 
 def _cancel_open(session: CommandContext) -> None:
-    """Cancel the tables that nobody waits for. Their boots count in later tables."""
+    """Cancel all open tables. Boots that they have made are kept, and used by later tables."""
     from swingbot.service.table.changes import compare_changes
 
     with session.lab.transaction("cancel what is open") as tx:
-        compare_changes(session.lab, tx)  # the loop does it within seconds
+        compare_changes(session.lab, tx)  # else the loop opens them after this
         for table in tx.comparisons.open():
             tx.comparisons.set_status(table.id, "cancelled", "`swingbot here` does not wait for it")
 

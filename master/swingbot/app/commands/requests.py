@@ -78,8 +78,8 @@ def queueing(command: F) -> F:
 
 
 def sent_changes(session: CommandContext, refs: Sequence[str], *, dirty: bool) -> SentCommits:
-    """Return the commits that `refs` name in the checkout around, uncommitted changes among them,
-    for the service on this host; none without `dirty`. Raises RequestError.
+    """Return the commits that `refs` name in the checkout around the working directory, with its
+    uncommitted changes, for the service on this host; none without `dirty`. Raises RequestError.
     """
     from swingbot.core.patchset.bundle import SentCommits
 
@@ -95,7 +95,7 @@ def sent_changes(session: CommandContext, refs: Sequence[str], *, dirty: bool) -
 
 
 def note(line: str) -> None:
-    """Print a line about a request; names in it may come from a tree of others."""
+    """Print a line about a request, without control characters: others choose the names in it."""
     click.echo(printable(line), err=True)
 
 

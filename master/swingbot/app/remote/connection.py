@@ -30,7 +30,7 @@ _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
 _PIECE_BYTES: Final = 1 << 20
 _EVENTS: Final = "text/event-stream"
 _EVENT_LINE_BYTES: Final = 1 << 16
-_EVENT_ID: Final = re.compile(" ?[!-~]{1,100}")  # goes into a head of ours
+_EVENT_ID: Final = re.compile(" ?[!-~]{1,100}")  # becomes a header of the next request
 _AWAY: Final = (429, 502, 503, 504)
 
 

@@ -19,11 +19,11 @@ from swingbot.service.ports import RequestError
 QUIET_SECONDS: Final = 40.0  # without a sign of life; the service gives one each 15 s
 _PAUSE_SECONDS: Final = 1.0  # before it connects again, doubled each time
 _LONGEST_PAUSE_SECONDS: Final = 60.0
-_BARREN: Final = 3  # streams in a row that brought nothing, as behind a proxy that buffers
+_BARREN: Final = 3  # streams in a row without a line, as behind a proxy that buffers
 
 
 class FollowedProgress:
-    """`address` is that of the stream. A thread reads it, from the first `news` on."""
+    """`address` is that of the stream. The first `news` starts a thread that reads it."""
 
     def __init__(self, service: Connection, address: str) -> None:
         self._service, self._address = service, address
@@ -48,7 +48,7 @@ class FollowedProgress:
             return None if time.monotonic() - self._heard < QUIET_SECONDS else self.now()
 
     def _follow(self) -> None:
-        """Read streams, one after the other, until it is over or none of them brings anything."""
+        """Read one stream after the other, until it is over or `_BARREN` in a row bring nothing."""
         seen, pause, barren = "", _PAUSE_SECONDS, 0
         while barren < _BARREN:
             begun = time.monotonic()

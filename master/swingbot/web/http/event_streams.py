@@ -26,10 +26,10 @@ from ..ports import DatabaseError
 from .fair_threads import FairThreads, client_of, in_turn
 
 HEARTBEAT_SECONDS: Final = 15.0  # until a comment, so that proxies leave a silent stream open
-# Its reader comes again, and shows a token that may have been revoked meanwhile.
+# Then the client reconnects, and its token, which may have been revoked, is checked again.
 STREAM_SECONDS: Final = 600.0
 READ_SECONDS: Final = 1.0  # pause between two rounds of reading
-PAUSES: Final = 9  # a round is followed by this many times what it took
+PAUSES: Final = 9  # the pause is at least this many times the duration of the round before it
 # Key of the call that ends a stream in the scope of its request; `server.py` calls it.
 END: Final = "swingbot.end"
 _TYPE: Final = "text/event-stream"
@@ -78,8 +78,8 @@ class _Topic:
 
 
 class EventStreams:
-    """`read` returns the state of an object, in one of `threads`, which charge it to a client that
-    follows the object.
+    """`read` returns the state of an object. It runs in one of `threads`, which charge it to a
+    client that follows the object.
     """
 
     def __init__(self, read: Callable[[str], StateEvent], threads: FairThreads) -> None:
@@ -146,8 +146,8 @@ class EventStreams:
                 text = ":\n\n"
 
     async def _read_on(self) -> None:
-        """Read what is followed until nothing is. A stream ends where that fails: its reader comes
-        again, and gets the reason.
+        """Read what is followed until nothing is. If that fails, the streams about it end: their
+        clients reconnect, and get the reason.
         """
         loop = asyncio.get_running_loop()
         while self._topics:
