@@ -11,6 +11,7 @@ from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.model.conclusion import same_mean
 from swingbot.core.model.documents import Gate
 from swingbot.core.text.numbers import duration, times_the_spread
+from swingbot.core.text.plain import person
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import config_part
 
@@ -57,7 +58,7 @@ def incidents(rows: Sequence[Facts]) -> str:
             row["metric"],
             ",".join(row["testboxes"]),
             row["culprit"]["commit"][:12],
-            row["culprit"]["author"].partition("<")[0].strip() or row["culprit"]["author"],
+            person(row["culprit"]["author"]),
             row["created_at"][:10],
             _state(row),
             row["owner"],

@@ -58,6 +58,11 @@ def cut(text: str, limit: int) -> str:
     return (words if 2 * len(words) >= limit else prefix).rstrip() + "..."
 
 
+def person(author: str) -> str:
+    """Return the name of an author, without the address; the address if there is no name."""
+    return author.partition("<")[0].strip() or author
+
+
 def repository(url: str) -> str:
     """Return the address of a tree for a reader, to whom a path of the server means nothing."""
     return "a directory of swingbot's server" if url.startswith(("/", "file:")) else url

@@ -15,7 +15,7 @@ from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings_text import history_lines
 from swingbot.core.table import verdict
 from swingbot.core.text.numbers import duration, times_the_spread
-from swingbot.core.text.plain import cut
+from swingbot.core.text.plain import cut, person
 
 from .sparkline import sparkline
 
@@ -158,11 +158,6 @@ def code(sentence: str) -> Markup:
         Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
         for index, part in enumerate(parts)
     )
-
-
-def person(author: str) -> str:
-    """The name of an author, without the address; the address if there is no name."""
-    return author.partition("<")[0].strip() or author
 
 
 FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
