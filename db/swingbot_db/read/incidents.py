@@ -374,7 +374,7 @@ def list_incidents(
 
 
 def open_incidents(conn: sa.Connection) -> list[int]:
-    """Numbers of the incidents that are open and for which nobody has named a fix."""
+    """Numbers of the open incidents without a recorded fix."""
     found = rows(conn, "SELECT id FROM incident WHERE status = 'open' AND fixed_by IS NULL")
     return [row["id"] for row in found]
 

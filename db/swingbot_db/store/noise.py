@@ -14,14 +14,15 @@ from swingbot_jobs.contract.unit_job import UnitJob
 
 # Maximum number of boots in a record: months of a busy testbox, and a second of computing.
 RECENT_BOOTS: Final = 3000
+# Boots that show the noise of a testbox. In those of the doctor an item of the tuning list is off.
+_COUNTED = "outcome = 'up' AND origin = 'measured' AND purpose <> 'doctor'"
 # A unit job alone in a boot and the same one after others are different measurements: kernel, code
 # and k are distinguished by the other unit jobs of the boot, k also by the purpose of the boot.
-# Boots of a doctor's night lack an item of the tuning list and are no noise of the testbox.
 # Only benchmark metrics: monitors have a hundred times as many, which are not checked for swings.
-_MEASURED_BOOTS = """
+_MEASURED_BOOTS = f"""
 WITH recent AS (
     SELECT id, image_sha256, build_key, spec, purpose, k, series, booted_at FROM boot
-    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' AND purpose <> 'doctor'
+    WHERE testbox = :testbox AND {_COUNTED}
     ORDER BY id DESC LIMIT :most
 ), code AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant
@@ -47,24 +48,24 @@ FROM one_run o JOIN recent x ON x.id = o.boot JOIN code c ON c.build_key = x.bui
 GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.purpose, x.k,
   x.series ORDER BY x.id
 """
-_MEASURED_SPECS = """
+_MEASURED_SPECS = f"""
 WITH recent AS (
     SELECT id, spec FROM boot
-    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' AND purpose <> 'doctor'
+    WHERE testbox = :testbox AND {_COUNTED}
     ORDER BY id DESC LIMIT :most
 )
 SELECT s.unit_jobs FROM recent x JOIN boot_spec s ON s.sha256 = x.spec
 GROUP BY s.sha256, s.unit_jobs ORDER BY max(x.id)
 """
 # Old boots of a testbox are counted only as far as the answer depends on them.
-_WITH_FRESH_BOOTS = """
+_WITH_FRESH_BOOTS = f"""
 SELECT n.testbox, f.latest FROM unnest(CAST(:testboxes AS text[])) AS n (testbox)
 CROSS JOIN LATERAL (SELECT coalesce(max(through), 0) AS through FROM noise_record
   WHERE testbox = n.testbox) r
 CROSS JOIN LATERAL (SELECT count(*) AS fresh, max(id) AS latest FROM boot
-  WHERE testbox = n.testbox AND id > r.through AND outcome = 'up' AND origin = 'measured') f
+  WHERE testbox = n.testbox AND id > r.through AND {_COUNTED}) f
 WHERE f.fresh >= :least AND f.fresh >= :share * (SELECT count(*) FROM (SELECT FROM boot
-  WHERE testbox = n.testbox AND outcome = 'up' AND origin = 'measured'
+  WHERE testbox = n.testbox AND {_COUNTED}
   LIMIT 1 + ceil(f.fresh / greatest(:share, 0.001))::bigint) b)
 """
 

@@ -35,7 +35,7 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* nanoseconds; 4.3 s and more, as on a slow disk, all count as UINT32_MAX */
+/* nanoseconds, at most UINT32_MAX (4.3 s) */
 static uint32_t since(uint64_t before, uint64_t after)
 {
 	return after - before > UINT32_MAX ? UINT32_MAX : after - before;

@@ -28,10 +28,10 @@ class NoDistroConfig(ValueError):
 def read(path: str, directory: Path) -> str:
     """Return the text of the configuration at `path`, absolute or below `directory`.
 
-    Raises NoDistroConfig for a file that is missing, outside both places (links are followed), not
-    a configuration, for an architecture other than x86_64, or larger than `KCONFIG_BYTES`.
+    Raises NoDistroConfig for a file that is missing, outside both directories (links are followed),
+    not a configuration, for an architecture other than x86_64, or larger than `KCONFIG_BYTES`.
     """
-    return checked(_content(_place(path, directory)).decode(errors="replace"))
+    return checked(_content(_real_path(path, directory)).decode(errors="replace"))
 
 
 def checked(text: str) -> str:
@@ -53,8 +53,8 @@ def checked(text: str) -> str:
     return text
 
 
-def _place(path: str, directory: Path) -> Path:
-    """Return the real path of the file, which is in an allowed place."""
+def _real_path(path: str, directory: Path) -> Path:
+    """Return the real path of the file, which is below `BOOT` or `directory`."""
     root = BOOT if path.startswith("/") else directory
     if not _PATH.fullmatch(path):
         raise NoDistroConfig("the path may have letters, digits and ._+-/ only")

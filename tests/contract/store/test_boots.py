@@ -157,6 +157,7 @@ def test_measured_boots_come_oldest_first_with_what_tells_them_apart(
     a_boot(store, lab, kernel=1, k=2, series="c1", values=(90.0,))
     a_boot(store, lab, k=5, origin="simulated")
     a_boot(store, lab, k=6, status="panicked", reason="oops", values=())
+    a_boot(store, lab, k=7, purpose="doctor")
     with store.transaction() as tx:
         found = tx.noise.measured_boots(TESTBOX)
         assert set(found) == {KEY}
@@ -177,6 +178,7 @@ def test_a_noise_record_replaces_the_one_before(store: Store, lab: Lab) -> None:
         assert tx.noise.with_fresh_boots([TESTBOX], 0, 0.0) == {}
         assert tx.noise.get(TESTBOX, *KEY) is None
     boots = [a_boot(store, lab, k=k) for k in range(3)]
+    a_boot(store, lab, purpose="doctor")
     with store.transaction() as tx:
         assert tx.noise.with_fresh_boots([TESTBOX, "other"], 3, 1.0) == {TESTBOX: boots[2]}
         assert tx.noise.with_fresh_boots([TESTBOX], 4, 0.0) == {}

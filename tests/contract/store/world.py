@@ -30,6 +30,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.service.ports import Transaction
 from swingbot.service.ports.dispatches import DispatchResult
+from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun
 from swingbot_jobs.testbox.definition import Testbox
@@ -210,16 +211,29 @@ def a_bisection(tx: Transaction, lab: Lab, **more: Any) -> int:
     return tx.bisections.add(NewBisection(**{**asked, **more}))
 
 
-def boot_key(lab: Lab, kernel: int = 0, k: int = 0, series: str = "") -> BootKey:
+def boot_key(
+    lab: Lab, kernel: int = 0, k: int = 0, series: str = "", purpose: str = SEARCH
+) -> BootKey:
     return BootKey(
-        build_key=lab.kernels[kernel].build_key, testbox=TESTBOX, spec=lab.spec, series=series, k=k
+        build_key=lab.kernels[kernel].build_key,
+        testbox=TESTBOX,
+        spec=lab.spec,
+        series=series,
+        k=k,
+        purpose=purpose,
     )
 
 
 def a_boot_order(
-    tx: Transaction, lab: Lab, kernel: int = 0, k: int = 0, series: str = "", priority: int = 10
+    tx: Transaction,
+    lab: Lab,
+    kernel: int = 0,
+    k: int = 0,
+    series: str = "",
+    priority: int = 10,
+    purpose: str = SEARCH,
 ) -> Order:
-    boot = boot_key(lab, kernel, k, series), lab.kernels[kernel]
+    boot = boot_key(lab, kernel, k, series, purpose), lab.kernels[kernel]
     return tx.orders.ensure_boots([boot], priority)[0]
 
 
@@ -255,11 +269,12 @@ def a_boot(
     k: int = 0,
     series: str = "",
     values: Sequence[float] = (100.0, 102.0),
+    purpose: str = SEARCH,
     **more: Any,
 ) -> int:
     """A boot of a kernel that is built; `values` are one a run."""
     with store.transaction() as tx:
-        order = a_boot_order(tx, lab, kernel, k, series)
+        order = a_boot_order(tx, lab, kernel, k, series, purpose=purpose)
         attempt = tx.attempts.add(order.id, tx.attempts.made(order.id)[0] + 1)
         outcome = {
             "kind": "boot",

@@ -13,7 +13,7 @@ from tests.fakes.store.tables import BootRow, Noun
 
 class Noise(Noun):
     def measured_boots(self, testbox: str) -> dict[tuple[str, str], MeasuredBoots]:
-        recent = [row for row in self._measured(testbox) if row.order.purpose != "doctor"]
+        recent = self._measured(testbox)
         found: dict[tuple[str, str], MeasuredBoots] = {}
         keys = sorted(
             {(row.order.spec or "", row.order.purpose, row.order.k or 0) for row in recent}
@@ -57,10 +57,11 @@ class Noise(Noun):
             row
             for row in self.db.boots.values()
             if (row.order.testbox, row.outcome, row.origin) == (testbox, "up", "measured")
+            and row.order.purpose != "doctor"
         ]
 
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
-        rows = [row for row in self._measured(testbox) if row.order.purpose != "doctor"]
+        rows = self._measured(testbox)
         specs = [row.order.spec or "" for row in rows]
         return {job.name: job for spec in specs for job in self.db.specs[spec]}
 
