@@ -46,7 +46,7 @@ COPY --from=wheel /dist /dist
 RUN pip -q --disable-pip-version-check install --no-index --no-deps /dist/*.whl \
  && resources=$(python -m swingbot_jobs.resources) && ln -s "$resources/jobs" "$resources/workers" . \
  && find "$resources/workers/testboxes" -type f ! -name vm-icount.yaml -delete \
- && rm -r "$resources/../swingbot_worker"
+ && rm -r "$resources/../swingbot_worker" && install -D -m 0644 -t dist /dist/*.whl
 
 # Who works for the service has nothing of its inside: no way of thinking, no tables.
 FROM worker-venv AS worker-installed

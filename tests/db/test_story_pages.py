@@ -290,7 +290,7 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
         case "/raw/{id}/{path:path}":
             ids_ = sorted(address.rpartition("/")[2] for address in nouns)
             yield from (f"/raw/{id_}/{end}" for id_ in ids_ for end in ("", "manifest.json"))
-        case "/artifacts/{sha256}" | "/mailbox/{key}":
+        case "/artifacts/{sha256}" | "/mailbox/{key}" | "/install/{name}":
             yield path.partition("{")[0] + "0" * 64
         case _ if "{id}" in path:
             own = path.split("/")[1]

@@ -131,6 +131,7 @@ MODULES: Final = {
     "swingbot.app.embedded": OWN,
     "swingbot.app.keep.retain": OWN,
     "swingbot.app.keep.verify": OWN,
+    "swingbot.app.offered_wheel": OWN,
     "swingbot.app.kit_file": OWN,
     "swingbot.app.remote.connection": OWN,
     "swingbot.app.remote.login": OWN,

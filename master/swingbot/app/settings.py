@@ -176,6 +176,11 @@ class WebSection:
     patch_kib: Annotated[int, at_least(1)] = _key(
         1024, "maximum size of a patch sent over the web, in KiB"
     )
+    wheel: str = _key(
+        "",
+        "wheel of swingbot that /install offers; empty: the one of this version in dist/ beside the"
+        " service's Python environment, or that pip installed it from",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from swingbot.app.keep.health_page import health, read_here
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
+from swingbot.app.offered_wheel import offered_wheel
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
 from swingbot.app.sheets import csv_pieces, kernel_records, printed, shown
@@ -64,6 +65,7 @@ from swingbot.web.pages import (
     reproduction,
     steer,
     tables,
+    wheel,
 )
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
@@ -191,6 +193,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),
             fair(KNOWN_THREADS),
         ),
+        *wheel.routes(renderer, lambda: offered_wheel(web.wheel), web.read),
         *reproduction.routes(kits, fair(KIT_THREADS)),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail

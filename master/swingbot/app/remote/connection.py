@@ -236,8 +236,8 @@ class Connection:
             older = "service" if int(found[:9]) < VERSION else "command on this machine"
             raise ServiceError(
                 f"{self.url} speaks version {found} of swingbot's documents and this command"
-                f" version {VERSION}: the {older} is too old; install the wheel that the service"
-                " offers"
+                f" version {VERSION}: the {older} is too old; install the wheel of"
+                f" {self.url}/install"
             )
 
     def _refusal(self, error: urllib.error.HTTPError) -> Exception:
