@@ -28,7 +28,7 @@ from swingbot_worker.testbox.adopt import find_console
 from swingbot_worker.testbox.adopt.adopt_commands import command
 from swingbot_worker.testbox.adopt.find_console import marks
 from swingbot_worker.testbox.adopt.survey import answer
-from swingbot_worker.testbox.ssh import power_switch
+from swingbot_worker.testbox.ssh import inventory, power_switch
 from tests.contract.labs import ROOT
 from tests.contract.test_ipmi import left_by_a_killed_reader, serial_line, simulated
 from tests.fakes import ssh_machine
@@ -462,6 +462,8 @@ def test_a_bmc_gives_power_and_console_and_the_session_is_ended(
         assert driver.console.command[0] == "script" and driver.console.end[-1] == "deactivate"
         assert "console=tty0 console=ttyS1,115200n8" in load_file(out).cmdline
         assert "not proven" not in done.output
+        with inventory.asked(driver.inventory) as asked:
+            assert asked.read(60.0)["bmc.fru0_board_product"] == "X11DPi"
         assert "already de-activated" in reached.says("sol", "deactivate")
 
         left_by_a_killed_reader(reached)

@@ -47,8 +47,28 @@ echo power:1
 """
 _MC = """mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+mc_add_fru_data 0x20 0 512 data {fru}
 mc_enable 0x20
 """
+
+
+def fru(board: str) -> str:
+    """Return the data of a device with a board of that serial number, as `ipmi_sim` reads it.
+
+    Format: IPMI Platform Management FRU Information Storage Definition 1.0, 8 and 11.
+    """
+    fields = b"".join(
+        bytes([0xC0 | len(text)]) + text.encode() for text in ("Acme", "X11DPi", board, "PN-1", "")
+    )
+    body = bytes([0, 0, 0, 0]) + fields + b"\xc1"
+    blocks = -(-(len(body) + 3) // 8)
+    area = _summed((bytes([1, blocks]) + body).ljust(8 * blocks - 1, b"\0"))
+    return " ".join(f"{byte:#x}" for byte in _summed(bytes([1, 0, 0, 1, 0, 0, 0])) + area)
+
+
+def _summed(data: bytes) -> bytes:
+    """Return `data` with the byte that makes its sum 0."""
+    return data + bytes([-sum(data) & 0xFF])
 
 
 @dataclass(frozen=True)
@@ -112,14 +132,14 @@ def serial_line(output: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def simulated(folder: Path, serial: int) -> Iterator[Bmc]:
+def simulated(folder: Path, serial: int, board: str = "ZM19AS001") -> Iterator[Bmc]:
     ipmitool = debian_program("ipmitool")
     folder.mkdir()
     port = free_port(socket.SOCK_DGRAM)
     (folder / "lan").write_text(_LAN.format(port=port, serial=serial, folder=folder))
     (folder / "chassis").write_text(_CHASSIS)
     (folder / "chassis").chmod(0o755)
-    (folder / "mc").write_text(_MC)
+    (folder / "mc").write_text(_MC.format(fru=fru(board)))
     (folder / "password").write_text("secret")
     (folder / "state").mkdir()
     argv = [*debian_program("ipmi_sim"), "-n", "-p", "-c", "lan", "-f", "mc", "-s", "state"]
@@ -202,3 +222,37 @@ def test_a_session_that_nobody_ends_is_a_sentence_and_no_failure_of_the_testbox(
     assert "held by another session" in outcome["reason"]
     assert "set ssh.console.end to a command that ends it" in outcome["reason"]
     assert testbox.phases == []
+
+
+def test_the_bmc_s_firmware_and_boards_are_facts_of_each_boot(rack: Any, tmp_path: Path) -> None:
+    testbox, reached = rack(ends=True)
+    testbox.describe(inventory=inventory_of(reached))
+    outcome = testbox.boot()
+    assert outcome["status"] == "up", outcome
+    found = bmc_facts(outcome)
+    assert found["bmc.firmware_revision"] == "9.08"
+    assert (found["bmc.fru0_board_mfg"], found["bmc.fru0_board_part_number"]) == ("Acme", "PN-1")
+    assert "ZM19AS001" not in str(found) and not [name for name in found if "date" in name]
+    with simulated(tmp_path / "other", 1, board="ZM19AS002") as other:
+        testbox.describe(inventory=inventory_of(other))
+        changed = bmc_facts(testbox.boot())
+    assert [name for name in found if found[name] != changed[name]] == ["bmc.fru0_board_serial"]
+
+
+def test_a_bmc_that_refuses_costs_the_facts_and_not_the_boot(rack: Any) -> None:
+    testbox, reached = rack(ends=True)
+    wrong = testbox.folder / "wrong"
+    wrong.write_text("wrong")
+    testbox.describe(inventory=[*reached.words[:-1], str(wrong), "mc", "info"])
+    outcome = testbox.boot()
+    assert (outcome["status"], bmc_facts(outcome)) == ("up", {})
+    assert "of ssh.inventory failed with status 1: Error: Unable to establish" in testbox.log
+
+
+def inventory_of(reached: Bmc) -> list[str]:
+    ask = shlex.join(reached.words)
+    return ["sh", "-c", f"{ask} mc info && {ask} fru print"]
+
+
+def bmc_facts(outcome: dict[str, Any]) -> dict[str, str]:
+    return {name: said for name, said in outcome["facts"].items() if name.startswith("bmc.")}

@@ -99,6 +99,7 @@ class SshDriver:
     console: Required[Console | None] = None
     results: Annotated[str, one_of(*RESULTS)] = "console"
     power: Required[Power | None] = None
+    inventory: Words = ()  # prints what the BMC reports of the hardware, in lines `name: value`
     panic_seconds: Annotated[int, at_least(1)] = 10  # a panicked kernel reboots after this
     return_seconds: Seconds = 300.0  # from reset or power-on to SSH in the idle system, worst case
     workspace: AbsolutePath = "/run/swingbot"

@@ -21,7 +21,9 @@ HARDWARE: Final = (
     "dimms",
     "microcode",
     "bios_version",
+    "pcie_lanes",
 )
+_BMC: Final = "bmc."  # those that its BMC reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +107,8 @@ def screening_boots(testbox: Testbox, rules: TestboxRules) -> int:
 
 def hardware(testbox: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of the machine: `facts` of a boot, and the model named in its file."""
-    known = {
-        "model": testbox.model,
-        **{name: facts[name] for name in HARDWARE if facts.get(name) is not None},
-    }
-    return {name: known[name] for name in HARDWARE if name in known}
+    known = {"model": testbox.model, **{k: v for k, v in facts.items() if v is not None}}
+    return {name: known[name] for name in _hardware_names(known) if name in known}
 
 
 def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -119,10 +118,14 @@ def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
     """
     changed = [
         f"{name} {before[name]} -> {now[name]}"
-        for name in HARDWARE
+        for name in _hardware_names(before)
         if name in before and name in now and not _same(name, before[name], now[name])
     ]
     return ", ".join(changed) or None
+
+
+def _hardware_names(known: Mapping[str, Any]) -> list[str]:
+    return [*HARDWARE, *sorted(name for name in known if name.startswith(_BMC))]
 
 
 def _same(name: str, before: object, now: object) -> bool:

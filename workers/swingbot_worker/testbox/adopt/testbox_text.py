@@ -50,6 +50,11 @@ class Bmc:
             end=(*self._words, "sol", "deactivate"),
         )
 
+    @property
+    def inventory(self) -> tuple[str, ...]:
+        ask = shlex.join(self._words)
+        return ("sh", "-c", f"{ask} mc info && {ask} fru print")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
@@ -158,6 +163,7 @@ def _ssh(adoption: Adoption) -> list[str]:
         power = adoption.bmc.power
         lines += ["power:", f'  "on": {_flow(power.on)}', f"  cycle: {_flow(power.cycle)}"]
         lines.append(f"  status: {_flow(power.status)}")
+        lines.append(f"inventory: {_flow(adoption.bmc.inventory)}")
     return [*lines, *([f"kconfig_needed: {_flow(needed)}"] if needed else [])]
 
 

@@ -22,6 +22,7 @@ from swingbot_worker.testbox.ssh import (
     console_rate,
     enter,
     idle_system,
+    inventory,
     power_switch,
     preflight,
 )
@@ -37,7 +38,7 @@ MEMORY_SHARE = 0.85
 
 def check(testbox: Testbox, driver: SshDriver) -> list[TuningFinding]:
     """Return the findings in order of dependence. Without SSH, checks that need it are skipped."""
-    findings = [*_power(driver)]
+    findings = [*_power(driver), *_inventory(driver)]
     link = Link(testbox.name, driver)
     try:
         link.check_files()
@@ -91,6 +92,18 @@ def _power(driver: SshDriver) -> Iterator[TuningFinding]:
             )
         except InfraError as error:
             yield TuningFinding(what=what, ok=False, found="it fails", do=str(error))
+
+
+def _inventory(driver: SshDriver) -> Iterator[TuningFinding]:
+    if not driver.inventory:
+        return
+    what = "its BMC reports the hardware"
+    try:
+        with inventory.asked(driver.inventory) as asked:
+            found = asked.read(inventory.SECONDS + 5)
+        yield TuningFinding(what=what, ok=True, found=f"{len(found)} facts", do="")
+    except InfraError as error:
+        yield TuningFinding(what=what, ok=False, found="no facts", do=str(error))
 
 
 def _system(

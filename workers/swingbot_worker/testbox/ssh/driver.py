@@ -20,7 +20,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.testbox import payload
 from swingbot_worker.testbox.driver import Boot, Fact, Job, Payload, Request
 from swingbot_worker.testbox.fence import Fence
-from swingbot_worker.testbox.ssh import bmc, check, power_switch
+from swingbot_worker.testbox.ssh import bmc, check, inventory, power_switch
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 from swingbot_worker.testbox.ssh.session import Session
@@ -51,6 +51,7 @@ class Ssh:
             request.lease(),
             tempfile.TemporaryDirectory(prefix="swingbot-ssh-") as work,
             self._console(Path(work, "console"), request.fence) as raw,
+            self._inventory() as asked,
         ):
             session = Session(
                 testbox=self.testbox,
@@ -61,9 +62,20 @@ class Ssh:
             )
             try:
                 progress = session.run()
+                if asked is not None:
+                    session.take(asked)
             finally:
                 request.console.write_bytes(session.kernel_text().encode())
         return self._ended(request, session, progress)
+
+    @contextlib.contextmanager
+    def _inventory(self) -> Iterator[inventory.Inventory | None]:
+        """Ask the BMC beside the order, if there is a command for that."""
+        if not self.how.inventory:
+            yield None
+            return
+        with inventory.asked(self.how.inventory) as asked:
+            yield asked
 
     def check(self) -> list[TuningFinding]:
         return check.check(self.testbox, self.how)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot_jobs.limits import FACT_CHARACTERS
 from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh import memory_modules
@@ -32,6 +33,16 @@ say lockdown "$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/security/lockdown 2>/
 mkdir -p @WORKSPACE@ 2>/dev/null
 say space_kb "$(df -Pk @WORKSPACE@ 2>/dev/null | awk 'NR == 2 { print $4 }')"
 say space_kind "$(stat -f -c %T @WORKSPACE@ 2>/dev/null)"
+say pcie_lanes "$(
+	for one in /sys/bus/pci/devices/*; do
+		[ -r "$one/current_link_width" ] || continue
+		read -r class <"$one/class" && read -r lanes <"$one/current_link_width" || continue
+		case $class:$lanes in
+		*:0) ;; # it is part of the processor or chipset
+		0x01*:* | 0x02*:*) printf '%s x%s, ' "${one##*/}" "$lanes" ;;
+		esac
+	done 2>/dev/null
+)"
 client=${SSH_CLIENT%% *}
 say port "${SSH_CONNECTION##* }"
 card=$(ip -o route get "$client" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
@@ -63,6 +74,13 @@ class IdleSystemReport:
     def dimms(self) -> str:
         """The machine's memory modules; empty if its firmware does not say."""
         return memory_modules.described(self["smbios"])
+
+    @property
+    def hardware(self) -> dict[str, str]:
+        """What only the idle system sees of the hardware, as facts of a boot."""
+        lanes = self["pcie_lanes"].strip(", ")[:FACT_CHARACTERS]
+        said = {"dimms": self.dimms, "pcie_lanes": lanes}
+        return {name: value for name, value in said.items() if value}
 
     def number(self, name: str) -> int | None:
         """Return a property as a number; None if it is missing or not a decimal number."""

@@ -38,3 +38,10 @@ def beside(argv: Sequence[str], sink: Path) -> Iterator[subprocess.Popen[bytes]]
         child.wait()
         if child.stdin is not None:
             child.stdin.close()
+
+
+def exit_status(child: subprocess.Popen[bytes], wait: float) -> int | None:
+    """Return the exit status of a program; None if it still runs after `wait` seconds."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(wait)
+    return child.poll()

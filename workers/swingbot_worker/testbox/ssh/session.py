@@ -25,6 +25,7 @@ from swingbot_worker.testbox.ssh import (
     fetch,
     guest,
     idle_system,
+    inventory,
     packer,
     power_switch,
     preflight,
@@ -112,6 +113,13 @@ class Session:
             if progress.state is not before:
                 self._report_phase(progress)
         return progress
+
+    def take(self, asked: inventory.Inventory) -> None:
+        """Add what the BMC reports to the facts; why it does not, to the log."""
+        try:
+            self.facts |= asked.read()
+        except InfraError as error:
+            self.log(str(error))
 
     def _do(self, act: Action, progress: TestboxProgress) -> Event:
         if act is Action.ENTER:
@@ -224,7 +232,7 @@ class Session:
             "sending_seconds": round(time.monotonic() - began, 1),
             "entered_by": self.driver.enter,
             "idle_release": self.home["release"],
-            **({"dimms": self.home.dimms} if self.home.dimms else {}),
+            **self.home.hardware,
         }
         self.request.node.ready()
         self.request.fence.hold(ENTER_SECONDS)
