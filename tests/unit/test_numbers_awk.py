@@ -81,6 +81,10 @@ ODD = [
     ("anon-touch/guest-seq", "touch_p99_ns", "touch_p99_us"),
     ("anon-touch/guest-seq", " system_seconds", ""),
     ("anon-touch/guest-seq", "content=", "content=x"),
+    ("tbench/debian12", "MB/sec ", "KB/sec "),
+    ("tbench/debian12", "235.482", "235,482"),
+    ("tbench/debian12", " ms\n", " us\n"),
+    ("dbench/debian12", " max_latency=16.252 ms", ""),
 ]
 
 
