@@ -81,6 +81,8 @@ ODD = [
     ("anon-touch/guest-seq", "touch_p99_ns", "touch_p99_us"),
     ("anon-touch/guest-seq", " system_seconds", ""),
     ("anon-touch/guest-seq", "content=", "content=x"),
+    ("iperf/debian12", '"bits_per_second"', '"bytes_per_second"'),
+    ("iperf/debian12", '"sum_received"', '"sum_sent"'),
     ("tbench/debian12", "MB/sec ", "KB/sec "),
     ("tbench/debian12", "235.482", "235,482"),
     ("tbench/debian12", " ms\n", " us\n"),
