@@ -258,6 +258,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]
     lab.post("decided incident", "/incident/i1/decide", token=moderator, act="reopen")
     lab.post("decided report", "/report/r1/decide", token=moderator, act="release")
+    lab.post("switched mail", "/outbox/switch", token=moderator, stopped=False)
     for method, path, status in (
         ("GET", "/comparison/c999.json", 404),
         ("GET", "/comparison/b1.json", 400),

@@ -3,6 +3,7 @@ same state; with the role of a moderator only, and with the person's name."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -91,14 +92,15 @@ def test_a_decision_from_elsewhere_is_that_of_the_host(sites: list[Served], tmp_
     assert "expected by Ada (pages): accepted" in shown
 
 
-def refused_to_others(away: Served, anonymous: dict[str, str], words: str) -> None:
+def refused_to_others(away: Served, anonymous: dict[str, str], *typed: str) -> None:
     """A decision of somebody without the role of a moderator is refused in a sentence."""
     submitter = away.token("Bob", Role.SUBMITTER)["Authorization"].split()[1]
-    for env, sentence, status in (
+    refusals = (
         (anonymous, "asks for a token here", 1),
         (anonymous | {"SWINGBOT_TOKEN": submitter}, "needs the role moderator", 2),
         (anonymous | {"SWINGBOT_TOKEN": "swingbot_wrong"}, "This token is invalid", 1),
-    ):
+    )
+    for words, (env, sentence, status) in itertools.product(typed, refusals):
         said = run(words, env)
         assert said.exit_code == status and sentence in said.output, said.output
 

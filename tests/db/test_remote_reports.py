@@ -37,6 +37,17 @@ TYPED: Final = (
     "report release r1",
     "report hold r1",
     "report list",
+    "report readdress r1",
+    "report readdress c1",
+    "report readdress r99",
+    "report classes",
+    "report classes --json",
+    "report stop --reason {long}",
+    "report stop --reason wrong",
+    "report list",
+    "report stop",
+    "report resume",
+    "report resume --reason right",
     "report drop r99",
     "report drop c1",
     "report drop r1 --reason {long}",
@@ -72,7 +83,7 @@ def test_a_report_from_elsewhere_is_that_of_the_host(sites: list[Served], tmp_pa
     token = away.token("Ada", Role.MODERATOR)["Authorization"].split()[1]
     for typed in TYPED:
         words = typed.format(long="x" * (WHY_CHARACTERS + 1))
-        on_host = run(words, here(host))
+        on_host = run(words, here(host) | {"SWINGBOT_MAIL_RELEASE": "release"})
         from_elsewhere = run(words, elsewhere(away, tmp_path, SWINGBOT_TOKEN=token))
         assert from_elsewhere.exit_code == on_host.exit_code, (words, from_elsewhere.output)
         said = from_elsewhere.output.replace("Ada (web)", "ada@web")
@@ -85,7 +96,9 @@ def test_only_a_moderator_decides_about_reports(sites: list[Served], tmp_path: P
     _, away = sites
     anonymous = elsewhere(away, tmp_path)
     before = run("report show r1", anonymous).output
-    refused_to_others(away, anonymous, "report drop r1 --reason x")
+    refused = ("report drop r1 --reason x", "report readdress r1", "report stop")
+    refused_to_others(away, anonymous, *refused)
+    assert "no report is sent" not in run("report list", anonymous).output
     moderator = away.token("Ada", Role.MODERATOR)
     bodies: list[Any] = [{}, {"act": "burn"}, {"act": "drop", "more": 1}, {"act": 5}, [], 5]
     bodies += [{"act": "drop", "reason": "x" * 50_000}, {"act": "drop", "reason": None}]

@@ -34,6 +34,7 @@ PRINTED: Final = {
     "incident list": "/incidents.json",
     "incident show i{incident}": "/incident/i{incident}.json",
     "report list": "/reports.json",
+    "report classes": "/moderation.json",
     "report show r{report}": "/report/r{report}.json",
     "proof show i{incident}": "/incident/i{incident}.json",
     "results": "/results.json",
@@ -49,6 +50,8 @@ CHANGING: Final = (
     "cancel c1",
     "incident close i1",
     "report release r1",
+    "report readdress r1",
+    "report stop",
     "reproduce c1 --out {out}",
 )
 SHAPES: Final[Sequence[Any]] = (

@@ -35,6 +35,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "cancel": {},
     "/incident/{id}/decide": {"act": "close"},
     "/report/{id}/decide": {"act": "hold"},
+    "/report/{id}/readdress": {},
 }
 FORMS: Final = {
     "/incident/{id}": {"act": "close"},

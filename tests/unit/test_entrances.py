@@ -67,6 +67,8 @@ ROUTES: Final = {
     "POST /incident/{id}": "JSON",
     "POST /incident/{id}/decide": "JSON",
     "POST /report/{id}/decide": "JSON",
+    "POST /report/{id}/readdress": "JSON",
+    "POST /outbox/switch": "JSON",
     "POST /commits/known": "JSON",
     "POST /compare": "patches",
     "POST /bisect": "bundles",

@@ -111,6 +111,10 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return read.switch(conn), self._settings.mail.stop
 
+    def report_classes(self) -> tuple[list[Facts], str]:
+        with self._reading() as conn:
+            return read.report_classes(conn), self._settings.mail.release
+
     def results(self, query: ResultsQuery) -> Facts:
         from swingbot.service.report.existing_results import ExistingResults
 

@@ -76,6 +76,10 @@ class Documents(Protocol):
         """The switch that stops all mail, and whether a setting stops it, too."""
         ...
 
+    def report_classes(self) -> tuple[list[Facts], str]:
+        """Classes of reports with their records, and the setting `mail.release`."""
+        ...
+
     def results(self, query: ResultsQuery) -> Facts:
         """Kernels compared by boots that exist; for fewer than two, those that have boots."""
         ...

@@ -41,6 +41,7 @@ from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
+from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import cancel_table
 from swingbot.service.table.known_commits import known_commits as known
 from swingbot.web.access.forms import Forms
@@ -57,6 +58,7 @@ from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
 from swingbot.web.pages import (
+    addressing,
     bisect,
     boot_order,
     cancel,
@@ -92,6 +94,7 @@ KIT_THREADS: Final = 2
 CANCEL_THREADS: Final = 1
 KNOWN_THREADS: Final = 2
 PROGRESS_THREADS: Final = 1
+MAINTAINERS_THREADS: Final = 1
 SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
@@ -194,6 +197,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             fair(KNOWN_THREADS),
         ),
         *wheel.routes(renderer, lambda: offered_wheel(web.wheel), web.read),
+        *addressing.routes(
+            forms,
+            lambda report, who: readdress(lab(), report, who),
+            fair(MAINTAINERS_THREADS),
+        ),
         *reproduction.routes(kits, fair(KIT_THREADS)),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail

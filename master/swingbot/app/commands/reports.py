@@ -19,7 +19,7 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
-from swingbot.core.moderation.decision import ReportDecision
+from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
 from swingbot_jobs.terminal import print_as_is, say_json
 
 
@@ -227,13 +227,16 @@ def readdress_(session: CommandContext, id_: str) -> None:
       swingbot report readdress r4
     """
     number = ids.read(id_, "report")[1]
-    lab = session.lab
-    from swingbot.service.report.readdress import readdress
-    from swingbot_db import read
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
 
-    readdress(lab, number, somebody())
-    with session.reading() as conn:
-        click.echo("\n".join(_head(read.report(conn, id_))))
+        http_decisions.readdress_report(session.login, id_)
+    else:
+        require_service()
+        from swingbot.service.report.readdress import readdress
+
+        readdress(session.lab, number, somebody())
+    click.echo("\n".join(_head(session.documents.document(id_))))
 
 
 @report.command()
@@ -248,11 +251,7 @@ def classes(session: CommandContext, json_: bool) -> None:
     Example:
       swingbot report classes
     """
-    require_service()
-    from swingbot_db import read
-
-    with session.reading() as conn:
-        records = read.report_classes(conn)
+    records, release = session.documents.report_classes()
     if json_:
         say_json(records)
         return
@@ -261,11 +260,8 @@ def classes(session: CommandContext, json_: bool) -> None:
         for c in records
     ]
     click.echo(text.table(rows, ("METRIC", "TESTBOX", "GATES PASSED", "REPORTS", "RECORD")))
-    if session.settings.mail.release != "earned":
-        click.echo(
-            f"mail.release is `{session.settings.mail.release}`; the record is used only with"
-            " `earned`"
-        )
+    if release != "earned":
+        click.echo(f"mail.release is `{release}`; the record is used only with `earned`")
 
 
 @report.command()
@@ -295,15 +291,20 @@ def resume(session: CommandContext, why: str) -> None:
 
 
 def _switch(session: CommandContext, stopped: bool, why: str) -> None:
-    engine = session.engine
-    from swingbot.service.report.decide import switch_mail
-    from swingbot_db import read
-    from swingbot_db.store import transactions
+    decision = SwitchDecision(stopped=stopped, reason=why)
+    check_decision(decision)
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
 
-    with transactions(engine)("switch mail") as tx:
-        switch_mail(tx.outbox, stopped, who=somebody(), why=why)
-    with session.reading() as conn:
-        mail = read.switch(conn)
-    click.echo(_stopped(mail, session.settings.mail.stop))
+        mail, by_setting = http_decisions.switch_mail(session.login, decision)
+    else:
+        require_service()
+        from swingbot.service.report.decide import switch_mail
+        from swingbot_db.store import transactions
+
+        with transactions(session.engine)("switch mail") as tx:
+            switch_mail(tx.outbox, stopped, who=somebody(), why=why)
+        mail, by_setting = session.documents.mail_switch()
+    click.echo(_stopped(mail, by_setting))
     if stopped and mail["sending"]:
         click.echo(f"{', '.join(mail['sending'])} had already been handed to the mail server")

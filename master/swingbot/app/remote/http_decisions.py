@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from swingbot.app.documents import Facts
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.incident.decide import IncidentDecision
-from swingbot.core.model.answer_documents import DecidedIncident, DecidedReport
-from swingbot.core.moderation.decision import ReportDecision
+from swingbot.core.model.answer_documents import DecidedIncident, DecidedReport, SwitchedMail
+from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
 from swingbot_jobs import codec
 
 
@@ -22,3 +23,17 @@ def decide_report(login: Login, id_: str, decision: ReportDecision) -> str:
     """Apply a decision; return the state of the report. Raises RequestError, ServiceError."""
     path = f"/report/{id_}/decide"
     return str(Connection(login).post(DecidedReport, path, codec.plain(decision))["state"])
+
+
+def readdress_report(login: Login, id_: str) -> None:
+    """Compute the recipients of a report again. Raises RequestError, NotFound, ServiceError."""
+    Connection(login).post(DecidedReport, f"/report/{id_}/readdress", {})
+
+
+def switch_mail(login: Login, decision: SwitchDecision) -> tuple[Facts, bool]:
+    """Stop or resume all mail; return the switch, and whether a setting stops mail, too.
+
+    Raises RequestError, ServiceError.
+    """
+    answer = Connection(login).post(SwitchedMail, "/outbox/switch", codec.plain(decision))
+    return answer["switch"], answer["stopped_by_setting"]

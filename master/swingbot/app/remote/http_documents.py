@@ -26,7 +26,7 @@ from swingbot.core.model.list_documents import (
 )
 from swingbot.core.model.order_documents import Boot, Order
 from swingbot.core.model.plan_documents import Explanation
-from swingbot.core.model.report_documents import LineOfAReport, Outbox, Report
+from swingbot.core.model.report_documents import LineOfAReport, Moderation, Outbox, Report
 from swingbot.core.model.result_documents import ChoiceOfKernels, MetricOverCommits, Results
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
@@ -114,6 +114,10 @@ class HttpDocuments:
     def mail_switch(self) -> tuple[Facts, bool]:
         facts = self._service.json(Outbox, "/outbox.json")
         return facts["switch"], facts["settings"]["stopped_by_setting"]
+
+    def report_classes(self) -> tuple[list[Facts], str]:
+        facts = self._service.json(Moderation, "/moderation.json")
+        return facts["classes"], str(facts["settings"]["release"])
 
     def results(self, query: ResultsQuery) -> Facts:
         # those of fewer than two kernels are the ones to choose from

@@ -11,6 +11,7 @@ from swingbot.core.model.plan_documents import (
     PlanOfAResumption,
     PlanOfATable,
 )
+from swingbot.core.model.report_documents import MailSwitch
 
 
 class WhoseToken(TypedDict):
@@ -80,6 +81,11 @@ class DecidedIncident(TypedDict):
 class DecidedReport(TypedDict):
     id: str
     state: str  # as of a report
+
+
+class SwitchedMail(TypedDict):
+    switch: MailSwitch  # whether mail leaves
+    stopped_by_setting: bool  # `mail.stop` stops it too
 
 
 class KnownCommits(TypedDict):

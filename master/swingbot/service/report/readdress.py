@@ -13,6 +13,7 @@ from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound, missing
+from swingbot.core.model.statuses import ReportState
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Clock, Lab, LabSettings, RequestError, Tools
 from swingbot.service.ports.outbox import AddressedMail
@@ -25,9 +26,9 @@ from swingbot.service.report.address import (
 )
 
 
-def readdress(lab: Lab, report: int, who: str) -> None:
+def readdress(lab: Lab, report: int, who: str) -> ReportState:
     """Address a held or drafted mail according to the current settings; Message-ID, thread and date
-    stay. Raises NotFound, RequestError.
+    stay. Return the report's state. Raises NotFound, RequestError.
     """
     name = ids.show("report", report)
     with lab.transaction("readdress") as tx:
@@ -57,6 +58,7 @@ def readdress(lab: Lab, report: int, who: str) -> None:
         )
         tx.outbox.readdress(report, addressed, message)
         tx.outbox.note("readdress", who=who, why="", report=report, was=mail.state)
+        return mail.state
 
 
 def readdressed(

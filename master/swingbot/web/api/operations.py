@@ -13,7 +13,7 @@ from typing import Any, Final
 from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
-from swingbot.core.moderation.decision import ReportDecision
+from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
 from swingbot.core.table.request_document import (
     AskedCommits,
     AskedExtension,
@@ -282,6 +282,19 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "Release, hold or drop a report.",
         "DecidedReport",
         ReportDecision,
+        Role.MODERATOR,
+    ),
+    _post(
+        "/report/{id}/readdress",
+        "Compute the recipients of a held or drafted report again.",
+        "DecidedReport",
+        role=Role.MODERATOR,
+    ),
+    _post(
+        "/outbox/switch",
+        "Stop or resume all mail.",
+        "SwitchedMail",
+        SwitchDecision,
         Role.MODERATOR,
     ),
     _post(

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from swingbot.core.access.roles import Role
 from swingbot.core.model.statuses import ReportAct, ReportState
-from swingbot.core.moderation.decision import ReportDecision
+from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
 
 from ..access.forms import FORM_HEADERS, Forms
 from ..http import json_body
@@ -34,6 +34,7 @@ class QueueReader(Protocol):
 
     def waiting(self, conn: Connection) -> Row: ...
     def outgoing(self, conn: Connection) -> Row: ...
+    def switch(self, conn: Connection) -> Row: ...
 
 
 class Moderator(Protocol):
@@ -136,6 +137,18 @@ class ModerationPages:
         )
         return RedirectResponse("/outbox", status_code=HTTPStatus.SEE_OTHER)
 
+    async def switch_by_script(self, request: Request) -> Response:
+        """The same for a token, with the decision as JSON; answers with the state of the switch."""
+        person = await self._forms.token_holder(request, Role.MODERATOR)
+        decision = await in_turn(request, json_body.read, SwitchDecision, await request.body())
+        return JSONResponse(await in_turn(request, self._switched, person.who, decision))
+
+    def _switched(self, who: str, decision: SwitchDecision) -> Row:
+        self._moderator.switch(stopped=decision.stopped, who=who, why=decision.reason)
+        with self._engine.connect() as conn:
+            switch = self._queue.switch(conn)
+        return {"switch": switch, "stopped_by_setting": self._mail.stop}
+
     async def _refused(self, request: Request, problem: str) -> Response:
         return await in_turn(request, self.waiting, request, problem)
 
@@ -146,6 +159,7 @@ class ModerationPages:
             Route("/moderation/switch", self.switch, methods=["POST"]),
             Route("/moderation/{id}", self.decide, methods=["POST"]),
             Route("/report/{id}/decide", self.decide_by_script, methods=["POST"]),
+            Route("/outbox/switch", self.switch_by_script, methods=["POST"]),
             Route("/outbox", self.outbox, methods=["GET"]),
             Route("/outbox.json", self.outbox, methods=["GET"]),
         ]

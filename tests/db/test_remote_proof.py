@@ -1,0 +1,72 @@
+"""What moderators do about a culprit is the same from elsewhere, on a lab that found one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import Result
+
+from swingbot.core.access.roles import Role
+from tests.database import fresh
+from tests.db.test_remote import elsewhere, run
+from tests.db.test_remote_decisions import OWN
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+from tests.postgres import Server
+from tests.served import Served, served
+
+
+@pytest.fixture(scope="module")
+def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that found a culprit and wrote a report about it."""
+    place = tmp_path_factory.mktemp("site")
+    with fresh(pg, template) as url, served(url, place, filled=False) as one:
+        base = make_fakelinux(place / "linux", [])[0]
+        brain = make_brain(one.settings, one.engine, place / "linux")
+        with running_smtpd(one.settings):
+            brain.watch(base)
+            brain.run()
+            add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+            brain.poll()
+            brain.run()
+        one.conn.execute(sa.text("UPDATE report SET state = 'held', sent_at = NULL"))
+        one.conn.commit()
+        yield one
+
+
+def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
+    """The same command on the host of the service and from elsewhere."""
+    token = site.token(f"Ada {words}", Role.MODERATOR)["Authorization"].split()[1]
+    settings = site.settings
+    host = brain_environment(settings.state, settings.db.url)
+    host["SWINGBOT_WEB_PORT"] = str(settings.web.port)
+    return run(words, host), run(words, elsewhere(site, tmp_path, SWINGBOT_TOKEN=token))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("report classes", "page-fault.per_process_ops"),
+        ("report classes --json", '"words"'),
+    ],
+)
+def test_what_only_reads_has_the_same_bytes(
+    site: Served, tmp_path: Path, words: str, shown: str
+) -> None:
+    here, away = both(site, tmp_path, words)
+    assert shown in here.output
+    assert (away.exit_code, away.stdout, away.stderr) == (here.exit_code, here.stdout, here.stderr)
+
+
+def test_recipients_are_computed_again_from_elsewhere(site: Served, tmp_path: Path) -> None:
+    site.conn.execute(sa.text("UPDATE report SET to_addrs = ARRAY['someone@else.example']"))
+    site.conn.commit()
+    here, away = both(site, tmp_path, "report readdress r1")
+    assert here.exit_code == 0 and "someone@else.example" not in here.output
+    acts = [line for line in away.output.splitlines() if " readdress by " in line]
+    assert len(acts) == 2 and "readdress by Ada report readdress r1 (web)" in acts[1]
+    assert OWN.sub("", away.output.replace(f"{acts[1]}\n", "")) == OWN.sub("", here.output)
