@@ -106,7 +106,11 @@ def ssh(world: World, script: str) -> int:
             "lockdown": "none",
             "space_kb": "9000000",
             "available_kb": "9000000",
+            "space_kind": "tmpfs",
+            "nr_cpu": "1",
+            "memory_kb": "65536",
         }
+        said |= {name: world[name] for name in said if name != "boot_id" and world[name]}
         print("\n".join(f"{name}={value}" for name, value in said.items()))
     elif "gzip -dc" in script:
         content = gzip.decompress(sys.stdin.buffer.read())

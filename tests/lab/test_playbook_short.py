@@ -15,6 +15,8 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from tests.contract.played import Testbox
+from tests.contract.test_ipmi import simulated
 from tests.database import db_url, engine, pg, template
 from tests.db.racks import compared, environment, measured_brain, rows
 from tests.fakes.brain import Brain
@@ -166,6 +168,56 @@ def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Pa
     assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
         "the error about a missing secret must not disclose the others"
     )
+
+
+# -- the check of testboxes
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="runuser needs root")
+def test_the_playbook_stops_at_a_testbox_that_cannot_work(tmp_path: Path) -> None:
+    """The worker's host is this one; the testbox is played, and its BMC is that of openipmi."""
+    release = tmp_path / "opt/worker/current"
+    (release / ".venv").mkdir(parents=True)
+    (release / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    testbox = Testbox(tmp_path / "box", "up")
+    driving = {key: one for key, one in GIVEN.items() if "worker__" in key} | {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "ansible_become": False,
+        "swingbot_install__prefix": str(tmp_path / "opt"),
+        "swingbot_install__shipped_testboxes": ["played"],
+        "swingbot_testbox_worker__testboxes": ["played"],
+        "swingbot_testbox_worker__secrets": {"played": "e" * 16},
+        "swingbot_worker__user": "root",
+        "swingbot_worker__state": str(tmp_path),
+        "swingbot_worker__cache": str(tmp_path / "cache"),
+        "swingbot_worker__environment": {
+            "SWINGBOT_PATHS_WORKERS": str(testbox.folder / "workers"),
+            "PATH": f"{testbox.folder}/bin:{os.environ['PATH']}",
+        },
+    }
+    inventory = tmp_path / "hosts.yml"
+    children = {"swingbot_testbox_workers": {"hosts": {"driver": driving}}}
+    inventory.write_text(yaml.safe_dump({"swingbot": {"children": children}}))
+
+    def play(*words: str) -> tuple[int, str]:
+        done = playbook("--tags", "testbox_check", *words, inventory=inventory)
+        return done.returncode, done.stdout + done.stderr
+
+    status, said = play()
+    assert status == 0 and changed(recap(said)) == 0, said
+
+    testbox.world["space_kb"], testbox.world["lockdown"] = "1000", "integrity"
+    with simulated(tmp_path / "bmc", 1) as reached:
+        wrong = tmp_path / "wrong"
+        wrong.write_text("wrong")
+        power = [*reached.words[:-1], str(wrong), "chassis", "power", "status"]
+        testbox.describe(power={"cycle": ["true"], "status": power})
+        status, said = play()
+        assert status == 2, said
+        for sentence in ("Unable to establish IPMI", "locked down", "MiB"):
+            assert sentence in said
+        assert play("--check")[0] == 0
 
 
 # -- the night of a new testbox
