@@ -15,6 +15,7 @@ from swingbot_db.read import overview
 from swingbot_db.read.variants import variants
 from swingbot_db.store import PgTransaction
 from tests import builders as make
+from tests import scenario
 
 
 def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Testbox]:
@@ -565,6 +566,33 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
     ):
         with pytest.raises(ValueError, match="unknown filter 'colour'"):
             query(conn, {"colour": "red"})
+
+
+@pytest.mark.parametrize("plural", ["comparisons", "bisections", "incidents", "reports", "orders"])
+def test_lists_begin_at_a_time_and_refuse_what_is_none(conn: sa.Connection, plural: str) -> None:
+    scenario.a_lab(conn)
+
+    def listed(**filters: str) -> list[str]:
+        return [row["id"] for row in getattr(read, f"list_{plural}")(conn, filters)]
+
+    for early in ("2001-01-02", "2001-01-02T03:04Z", "2001-01-02T03:04:05+05:30"):
+        assert listed(since=early) == listed() != [], early
+    assert listed(since="2101-01-02") == []
+    for odd in ("yesterday", "2001-13-01", "0001-01-01T00:00+23:59", "1", "2001-01-02,", "9" * 500):
+        with pytest.raises(ValueError, match="since must be a time in UTC, such as 2026-01-02"):
+            listed(since=odd)
+
+
+@pytest.mark.parametrize("plural", ["comparisons", "bisections", "incidents"])
+def test_lists_take_parts_of_a_tests_name(conn: sa.Connection, plural: str) -> None:
+    scenario.a_lab(conn)
+
+    def listed(test: str) -> list[str]:
+        return [row["id"] for row in getattr(read, f"list_{plural}")(conn, {"test": test})]
+
+    assert listed("hackbench-process") == listed("none,hackbench-process") != []
+    for odd in ("none", "hack_ench", "%%", "HACKBENCH", "'"):
+        assert listed(odd) == [], odd
 
 
 def test_raw_lists_the_files_of_every_boot_of_a_request(conn: sa.Connection) -> None:

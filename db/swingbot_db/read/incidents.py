@@ -32,7 +32,7 @@ from swingbot.core.table.verdict import in_words
 from .bisections import bisection
 from .moderation import moderated
 from .proof import gates
-from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
+from .rows import VALUES, Filters, Row, SortKey, by_id, has_part, piece, rows, shown, where
 from .tables import rows_of
 
 # What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
@@ -136,15 +136,19 @@ _SORTS: Final[Mapping[str, SortKey]] = {
     "change": (("-abs(coalesce(top.change_pct, 0))", float), ("-i.id", int)),
     "author": (('v.author COLLATE "C"', str), ("-i.id", int)),
 }
-_OF_EFFECTS: Final = ("testbox", "metric")  # filters that any effect of an incident may match
-_COLUMNS: Final = {
-    "tree": "t.name",
-    "status": "i.status",
-    "direction": "coalesce(top.direction, 'changed')",
-    "owner": "own.who",
-}
+_OF_EFFECT: Final = "EXISTS (SELECT FROM effect e WHERE e.incident = i.id AND {})"
 FILTERS: Final = Filters(
-    _COLUMNS | dict.fromkeys((*_OF_EFFECTS, "author"), ""),
+    {
+        "tree": "t.name",
+        "status": "i.status",
+        "direction": "coalesce(top.direction, 'changed')",
+        "owner": "own.who",
+        "testbox": _OF_EFFECT.format(f"e.testbox = ANY({VALUES})"),
+        "test": _OF_EFFECT.format(has_part("e.unit_job")),
+        "metric": _OF_EFFECT.format(f"e.metric = ANY({VALUES})"),
+        "author": f"strpos(lower(v.author), lower(array_to_string({VALUES}, ','))) > 0",
+        "since": "i.created_at",
+    },
     {"status": words(IncidentStatus), "direction": words(Direction), "sort": tuple(_SORTS)},
 )
 # The places where a search found open incidents, but for what they improve, each with its later
@@ -189,7 +193,12 @@ FROM report r LEFT JOIN outbox o ON o.report = r.id
 
 
 REPORT_FILTERS: Final = Filters(
-    {"state": "r.state", "kind": "r.kind", "incident": "r.incident"},
+    {
+        "state": "r.state",
+        "kind": "r.kind",
+        "incident": "r.incident",
+        "since": "r.created_at",
+    },
     {"state": words(ReportState), "kind": words(ReportKind)},
 )
 
@@ -327,8 +336,9 @@ def list_incidents(
     after: str = "",
     fixed: Mapping[int, LooksFixed] | None = None,
 ) -> ListPiece:
-    """Newest first. Filters: tree, status, direction, owner, testbox and metric of any effect,
-    author (a part of it). `sort` is `newest`, `oldest`, `change` or `author`.
+    """Newest first. Filters: tree, status, direction, owner, testbox, test (a part of a unit job)
+    and metric of any effect, author (a part of it), since.
+    `sort` is `newest`, `oldest`, `change` or `author`.
 
     An incident has its largest regression, else its largest change; `owner` decided about it last;
     `looks_fixed` is `looks_fixed`, or of `fixed`. Raises ValueError for unknown filters and values.
@@ -336,20 +346,8 @@ def list_incidents(
     given = dict(filters or {})
     FILTERS.check(conn, given)
     order = _SORTS[given.pop("sort", None) or "newest"]
-    clauses, more = [], {}
-    for name in _OF_EFFECTS:
-        if value := given.pop(name, None):
-            clauses.append(
-                f"EXISTS (SELECT FROM effect e WHERE e.incident = i.id AND e.{name} = ANY(:{name}))"
-            )
-            more[name] = str(value).split(",")
-    if author := given.pop("author", None):
-        clauses.append("strpos(lower(v.author), lower(:author)) > 0")
-        more["author"] = author
-    clause, params = where(given, _COLUMNS)
-    for one in clauses:
-        clause += f"{' AND ' if clause else 'WHERE '}{one}"
-    some = piece(conn, _LIST, order, (clause, params | more), limit=limit, after=after)
+    filtered = where(given, FILTERS.columns)
+    some = piece(conn, _LIST, order, filtered, limit=limit, after=after)
     if fixed is None:
         fixed = looks_fixed(conn, [row["id"] for row in some if row["status"] == "open"])
     matches = []
@@ -405,7 +403,7 @@ def looks_fixed(conn: sa.Connection, incidents: Sequence[int]) -> dict[int, Look
 def list_reports(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
 ) -> ListPiece:
-    """Newest first. Filters: state, kind, incident (a number)."""
+    """Newest first. Filters: state, kind, incident (a number), since."""
     REPORT_FILTERS.check(conn, filters)
     filtered = where(filters, REPORT_FILTERS.columns)
     some = piece(conn, _LIST_REPORTS, (("-r.id", int),), filtered, limit=limit, after=after)

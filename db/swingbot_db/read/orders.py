@@ -255,6 +255,7 @@ FILTERS: Final = Filters(
         "testbox": "o.testbox",
         "tree": "t.name",
         "series": "o.series",
+        "since": "o.created_at",
     },
     {"kind": ("build", "boot"), "state": words(OrderState)},
 )
@@ -266,7 +267,7 @@ def list_orders(
     limit: int = 100,
     after: str = "",
 ) -> ListPiece:
-    """Newest first. Filters: kind, state, testbox, tree, series."""
+    """Newest first. Filters: kind, state, testbox, tree, series, since."""
     FILTERS.check(conn, filters)
     filtered = where(filters, FILTERS.columns)
     some = piece(conn, _LIST, (("-o.id", int),), filtered, limit=limit, after=after)

@@ -76,11 +76,23 @@ _NAMES: Final = {
     "testbox": "SELECT name FROM testbox ORDER BY name",
 }
 _FEW: Final = 20  # values that an error lists
+SINCE: Final = "since"  # a filter by time
+VALUES: Final = ":values"  # in a condition: all values of its filter
+
+
+def has_part(expression: str) -> str:
+    """Return a condition: any of the values is a part of the expression."""
+    return (
+        f"EXISTS (SELECT FROM unnest(CAST({VALUES} AS text[])) w WHERE strpos({expression}, w) > 0)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a list can be filtered by: SQL expressions by name, and the words of some of them."""
+    """What a list can be filtered by: SQL expressions by name, and the words of some of them.
+
+    An expression with `:values` is a condition on all that are given; `since` is a time.
+    """
 
     columns: Mapping[str, str]
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -103,6 +115,8 @@ class Filters:
         for name, value in (filters or {}).items():
             if value in (None, "") or name not in (*self.columns, *self.words):
                 continue
+            if name == SINCE:
+                _time(str(value))
             known = self._known(conn, name) if name in _NAMES or name in self.words else None
             for one in str(value).split(",") if known is not None else ():
                 if known is not None and one not in known:
@@ -112,19 +126,39 @@ class Filters:
                     )
 
 
+def _time(text: str) -> datetime:
+    """Raises ValueError."""
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{SINCE} must be a time in UTC, such as 2026-01-02 or 2026-01-02T03:04Z, not"
+            f" {text[:80]!r}"
+        ) from None
+
+
 def where(filters: Mapping[str, Any] | None, allowed: Mapping[str, str]) -> tuple[str, Row]:
     """A WHERE clause from `filters`; `allowed` maps filter names to SQL expressions.
 
     None or an empty value is ignored; a value with commas means any of them. Raises ValueError for
     an unknown filter.
     """
-    clauses, params = [], {}
+    clauses: list[str] = []
+    params: Row = {}
     for name, value in (filters or {}).items():
         if value in (None, ""):
             continue
         if name not in allowed:
             raise ValueError(f"unknown filter {name!r}; filters are {', '.join(allowed)}")
-        clauses.append(f"CAST({allowed[name]} AS text) = ANY(:f_{name})")
+        if name == SINCE:
+            clauses.append(f"{allowed[name]} >= :f_{name}")
+            params[f"f_{name}"] = _time(str(value))
+            continue
+        condition = allowed[name]
+        if VALUES not in condition:
+            condition = f"CAST({condition} AS text) = ANY({VALUES})"
+        clauses.append(condition.replace(VALUES, f":f_{name}"))
         params[f"f_{name}"] = str(value).split(",")
     return ("WHERE " + " AND ".join(clauses) if clauses else ""), params
 

@@ -17,7 +17,7 @@ from swingbot.core.table.references import references
 
 from . import estimate, testbox_status
 from .facts import facts_differ
-from .rows import Filters, Row, first, number, piece, rows, shown, where
+from .rows import VALUES, Filters, Row, first, has_part, number, piece, rows, shown, where
 from .variants import variants
 
 _TABLE = """
@@ -389,9 +389,18 @@ def measured_in_table(conn: sa.Connection, id: int | str) -> list[Row]:
     return rows(conn, _MEASURED, id=found_table(conn, id)["id"])
 
 
-_COLUMNS: Final = {"tree": "t.name", "status": "c.status", "kind": "c.kind"}
 FILTERS: Final = Filters(
-    _COLUMNS | {"testbox": ""},  # of a part
+    {
+        "tree": "t.name",
+        "status": "c.status",
+        "kind": "c.kind",
+        "testbox": "EXISTS (SELECT FROM comparison_part p WHERE p.comparison = c.id"
+        f" AND p.testbox = ANY({VALUES}))",
+        "test": "EXISTS (SELECT FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec"
+        " CROSS JOIN jsonb_array_elements(s.unit_jobs) j WHERE p.comparison = c.id"
+        f""" AND {has_part("j ->> 'name'")})""",
+        "since": "c.created_at",
+    },
     {"status": words(ComparisonStatus), "kind": words(ComparisonKind)},
 )
 
@@ -403,21 +412,14 @@ def list_tables(
     after: str = "",
     only: str = "true",
 ) -> ListPiece:
-    """Newest first. Filters: tree, status, kind, testbox.
+    """Newest first. Filters: tree, status, kind, testbox, test (a part of a unit job), since.
 
     `headline` is the headline row that a reader wants to know first, None if there is none; rows
     are counted over headline metrics, against the first reference. `only` is an SQL condition.
     """
     FILTERS.check(conn, filters)
-    testbox = (filters or {}).get("testbox")
-    clause, params = where({k: v for k, v in (filters or {}).items() if k != "testbox"}, _COLUMNS)
+    clause, params = where(filters, FILTERS.columns)
     clause += (" AND " if clause else "WHERE ") + only
-    if testbox:
-        clause += (
-            " AND EXISTS (SELECT 1 FROM comparison_part p"
-            " WHERE p.comparison = c.id AND p.testbox = ANY(:testbox))"
-        )
-        params["testbox"] = str(testbox).split(",")
     some = piece(conn, _LIST, (("-c.id", int),), (clause, params), limit=limit, after=after)
     return some.with_rows(
         row | {"id": ids.of_table(row["kind"], row["id"]), "testboxes": row["testboxes"] or []}

@@ -58,7 +58,7 @@ def _list(plural: str, line: str, *filters: str) -> Operation:
         about=f"List {plural}; the header Link has the address of the next rows.",
         answers=[line],
         listed=True,
-        query=dict.fromkeys(filters, "filter; commas separate values")
+        query={name: _FILTERS.get(name, "filter; commas separate values") for name in filters}
         | {"limit": "rows at most, 1 to 500 (100)", "after": "cursor, from Link"},
     )
 
@@ -106,6 +106,17 @@ def _post(
     )
 
 
+_OF_TABLES: Final = ("tree", "status", "kind", "testbox", "test", "since")
+_OF_BISECTIONS: Final = ("tree", "status", "testbox", "test", "metric", "origin", "since")
+_OF_INCIDENTS: Final = (
+    *("tree", "status", "owner", "direction", "testbox", "test", "metric", "author", "since"),
+    "sort",
+)
+_FILTERS: Final = {
+    "since": "a time in UTC, such as 2026-01-02",
+    "test": "part of a unit job's name; commas separate several",
+    "sort": "newest, oldest, change or author",
+}
 _NEXT: Final = "cursor, from `next` of the document"
 _RESULTS: Final = {
     "tree": "name of the tree",
@@ -134,12 +145,12 @@ OPERATIONS: Final[Sequence[Operation]] = (
         role=Role.READER,
         query={"over": "1: also those that expired or were revoked"},
     ),
-    _list("comparisons", "LineOfATable", "tree", "status", "kind", "testbox"),
-    _list("experiments", "LineOfATable", "tree", "status", "kind", "testbox"),
-    _list("bisections", "LineOfABisection", "tree", "status", "testbox", "metric", "origin"),
-    _list("incidents", "LineOfAnIncident", "tree", "status", "owner", "direction"),
-    _list("reports", "LineOfAReport", "state", "kind", "incident"),
-    _list("orders", "LineOfAnOrder", "kind", "state", "testbox", "tree", "series"),
+    _list("comparisons", "LineOfATable", *_OF_TABLES),
+    _list("experiments", "LineOfATable", *_OF_TABLES),
+    _list("bisections", "LineOfABisection", *_OF_BISECTIONS),
+    _list("incidents", "LineOfAnIncident", *_OF_INCIDENTS),
+    _list("reports", "LineOfAReport", "state", "kind", "incident", "since"),
+    _list("orders", "LineOfAnOrder", "kind", "state", "testbox", "tree", "series", "since"),
     _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group"),
     _list("compilers", "LineOfACompiler", "worker", "name"),
     _list("trees", "LineOfATree", "name", "state"),
