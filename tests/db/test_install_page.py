@@ -104,4 +104,4 @@ def test_what_is_not_the_wheel_of_this_service_is_not_offered(
     page = site.client.get("/install")
     assert page.status_code == 200 and words in page.text and "pipx" not in page.text
     answer = site.client.get(f"/install/{name}", headers={"Accept": "application/json"})
-    assert answer.status_code == 404 and words in answer.json()["error"]
+    assert answer.status_code == 404 and words in answer.json()["detail"]

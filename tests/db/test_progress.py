@@ -130,7 +130,7 @@ def test_what_cannot_be_followed_is_refused_in_a_sentence(
 ) -> None:
     for path in ("progress", "progress.json"):
         answer = web.client.get(f"{address}/{path}", headers=ACCEPT)
-        assert answer.status_code == status and answer.json()["error"]
+        assert answer.status_code == status and answer.json()["detail"]
 
 
 def test_a_person_has_a_few_streams_and_others_have_theirs(
@@ -141,14 +141,14 @@ def test_a_person_has_a_few_streams_and_others_have_theirs(
         kept = [begun(open_streams, web, ada) for _ in range(limits.PERSON_STREAMS)]
         with stream(web, ada) as refused:
             assert refused.status_code == 429 and refused.headers["retry-after"] == "60"
-            sentence = json.loads(refused.read())["error"]
+            sentence = json.loads(refused.read())["detail"]
         assert sentence.startswith(f"You follow {limits.PERSON_STREAMS} tables and bisections;")
         with ExitStack() as other:
             kept.append(begun(other, web))
             monkeypatch.setattr(limits, "STREAMS", limits.PERSON_STREAMS + 1)
             with stream(web, web.token("Bob", Role.READER)) as refused:
                 assert refused.status_code == 429
-                assert "7 streams are open" in json.loads(refused.read())["error"]
+                assert "7 streams are open" in json.loads(refused.read())["detail"]
     monkeypatch.undo()
     # a closed stream gives its place back
     until(lambda: _status(web, ada) == 200)

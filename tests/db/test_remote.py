@@ -325,9 +325,9 @@ def test_all_pieces_of_a_document_count_as_one_answer(
         (200, SERVICE | {"Content-Length": "100"}, b"[", "is cut off"),
         (200, {HEADER: "7"}, b"[]", "the command on this machine is too old"),
         (200, {HEADER: "0"}, b"[]", "the service is too old"),
-        (503, SERVICE, b'{"error": "The database is away."}', "The database is away."),
+        (503, SERVICE, b'{"detail": "The database is away."}', "The database is away."),
         (500, SERVICE, b"[]", "answers with status 500"),
-        (400, SERVICE, b'{"error": "no such filter"}', "no such filter"),
+        (400, SERVICE, b'{"detail": "no such filter"}', "no such filter"),
     ],
 )
 def test_whatever_answers_in_place_of_a_service_is_named(

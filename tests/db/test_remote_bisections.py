@@ -121,7 +121,7 @@ def test_commits_of_the_checkout_travel_and_are_bisected_untrusted(
     document = {"tree": "fake", "range": f"base..{made[-1]}", "metric": "hackbench.throughput"}
     token = site.web.token("Eve", Role.SUBMITTER)
     eve = site.web.client.post("/bisect", json=document, headers=token)
-    assert eve.status_code == 400 and "is not in branch main" in eve.json()["error"]
+    assert eve.status_code == 400 and "is not in branch main" in eve.json()["detail"]
 
 
 def test_uncommitted_changes_are_refused_or_sent(
@@ -227,10 +227,10 @@ def test_commits_that_are_gone_when_it_is_queued_are_named(site: Site, checkout:
     document |= {"commits": {"HEAD": second}}  # type: ignore[dict-item]
     headers, before = site.web.token("Ada", Role.SUBMITTER), state(site)
     gone = site.web.client.post("/bisect", json=document, headers=headers)
-    assert gone.status_code == 400 and second[:12] in gone.json()["error"], gone.text
+    assert gone.status_code == 400 and second[:12] in gone.json()["detail"], gone.text
     thin = base64.b64encode(bundle_of(checkout, f"{first}..main")).decode()
     lacks = site.web.client.post("/bisect", json=document | {"bundle": thin}, headers=headers)
-    assert lacks.status_code == 400 and "builds on commit" in lacks.json()["error"], lacks.text
+    assert lacks.status_code == 400 and "builds on commit" in lacks.json()["detail"], lacks.text
     assert state(site) == before, "nothing is half-done"
 
 
@@ -260,7 +260,7 @@ def test_malformed_requests_get_one_sentence(idle: Site, ada: dict[str, str]) ->
     ]
     for body in bodies:
         refused = idle.web.client.post("/bisect", json=body, headers=ada)
-        assert refused.status_code == 400 and 0 < len(refused.json()["error"]) < 400, refused.text
+        assert refused.status_code == 400 and 0 < len(refused.json()["detail"]) < 400, refused.text
         assert not re.search("Traceback|Error:", refused.text)
 
 

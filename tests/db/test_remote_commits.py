@@ -200,7 +200,7 @@ def test_who_did_not_send_a_commit_can_neither_see_nor_use_it(
     # no checkout has it, so the name reaches the service as it is
     document = {"tree": "fake", "base": "base", "head": made, "dry_run": True}
     refused = site.web.client.post("/compare", json=document, headers=token)
-    assert refused.status_code == 400 and "is not in branch main" in refused.json()["error"]
+    assert refused.status_code == 400 and "is not in branch main" in refused.json()["detail"]
     sent = run("compare base HEAD --dry-run", bob)
     assert sent.exit_code == 0 and "sends 1 commit" in sent.output, "who has it may send it too"
 
@@ -235,7 +235,7 @@ def test_names_in_a_request_have_limits(site: Site) -> None:
     for address, documents in bodies.items():
         for document in documents:
             refused = site.web.client.post(address, json=document, headers=token)
-            assert refused.status_code == 400 and len(refused.json()["error"]) < 400, address
+            assert refused.status_code == 400 and len(refused.json()["detail"]) < 400, address
 
 
 def test_a_commit_that_a_tree_gets_later_is_trusted_as_the_tree_is(
@@ -359,7 +359,7 @@ def refused(site: Site, ada: dict[str, str], bundle: bytes, sha: str) -> str:
     )
     assert answer.status_code in (400, 413), answer.text
     assert state(site) == before, "nothing is half-done"
-    return str(answer.json()["error"])
+    return str(answer.json()["detail"])
 
 
 def test_bundles_that_are_cut_off_or_need_what_is_not_there_are_refused(

@@ -123,4 +123,4 @@ def test_only_a_moderator_decides(sites: list[Served], tmp_path: Path) -> None:
     ]
     for body in bodies:
         answer = away.client.post("/incident/i1/decide", json=body, headers=moderator)
-        assert answer.status_code == 400 and 0 < len(answer.json()["error"]) < 400, body
+        assert answer.status_code == 400 and 0 < len(answer.json()["detail"]) < 400, body

@@ -104,5 +104,5 @@ def test_only_a_moderator_decides_about_reports(sites: list[Served], tmp_path: P
     bodies += [{"act": "drop", "reason": "x" * 50_000}, {"act": "drop", "reason": None}]
     for body in bodies:
         answer = away.client.post("/report/r1/decide", json=body, headers=moderator)
-        assert answer.status_code == 400 and 0 < len(answer.json()["error"]) < 400, body
+        assert answer.status_code == 400 and 0 < len(answer.json()["detail"]) < 400, body
     assert run("report show r1", anonymous).output == before

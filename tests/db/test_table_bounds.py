@@ -20,7 +20,7 @@ from swingbot.core.results import metric_names
 from swingbot.core.table import strongest
 from swingbot.core.table.layout import Axis
 from swingbot.service import access
-from swingbot.service.limits import SESSIONS, WEB_ROWS
+from swingbot.service.limits import KEPT_ANSWERS, SESSIONS, WEB_ROWS
 from swingbot.service.order.dispatch import MAX_DISPATCHES
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.result.reparse import ReparseRequest, reparse
@@ -104,6 +104,7 @@ MOST: Final[Mapping[str, tuple[str, int]]] = {
     "asked": ("GROUP BY who", REQUESTS),
     "web_session": ("GROUP BY token", SESSIONS),
     "access_event": ("GROUP BY act, token", LOGGED),
+    "kept_answer": ("GROUP BY who", KEPT_ANSWERS),
 }
 # Rows of requests, none of which a refused one leaves.
 REQUESTED: Final = (
@@ -294,7 +295,7 @@ def test_requests_of_a_person_leave_rows_up_to_a_quota_and_refused_ones_none(
 
 
 def test_each_listed_table_is_driven_to_its_bound() -> None:
-    driven = {"web_session", "access_event", "bisection_steer"}
+    driven = {"web_session", "access_event", "bisection_steer", "kept_answer"}
     assert listed() == DRIVERS.keys() | set(REQUESTED) | driven
 
 

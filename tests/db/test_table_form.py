@@ -308,7 +308,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
     idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str
 ) -> None:
     answer = idle.json(ada, **keys)
-    assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
+    assert answer.status_code == 400 and sentence in answer.json()["detail"], answer.text
     assert queued(idle) == 0
 
 
@@ -343,7 +343,7 @@ def test_what_makes_no_table_is_refused_in_a_sentence(
     idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str
 ) -> None:
     answer = ask(idle, ada, "/experiment", **keys)
-    assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
+    assert answer.status_code == 400 and sentence in answer.json()["detail"], answer.text
     assert queued(idle) == 0
 
 
@@ -356,7 +356,7 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
     for keys in ({"head": foreign}, {"range": f"base..{foreign}"}, {"base": foreign}):
         answer = ask(idle, ada, "/compare", **keys)
         assert answer.status_code == 400
-        assert "is not in branch main of tree fake" in answer.json()["error"]
+        assert "is not in branch main of tree fake" in answer.json()["detail"]
 
 
 def test_only_who_may_submit_does(idle: Site) -> None:
@@ -367,7 +367,7 @@ def test_only_who_may_submit_does(idle: Site) -> None:
         assert refused.status_code == 403
         assert (
             "needs the role submitter, and Rea's token has the role reader"
-            in refused.json()["error"]
+            in refused.json()["detail"]
         )
     assert queued(idle) == 0
 
@@ -377,7 +377,7 @@ def test_what_is_no_json_object_is_refused(idle: Site, ada: dict[str, str], body
     answer = idle.web.client.post(
         "/compare", content=body, headers=ada | {"content-type": "application/json"}
     )
-    assert answer.status_code == 400 and answer.json()["error"]
+    assert answer.status_code == 400 and answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_quota_holds_for_a_person_whatever_tokens_the_person_has(serve: Serve)
     refused = site.json(laptop, boots=7)
     assert (
         refused.status_code == 429
-        and "takes 14 testbox minutes, and 13 of your 13" in refused.json()["error"]
+        and "takes 14 testbox minutes, and 13 of your 13" in refused.json()["detail"]
     )
     assert [
         site.json(headers, boots=boots).status_code
@@ -536,7 +536,7 @@ def test_the_time_in_which_requests_are_planned_is_a_quota_of_its_own(
         400, 400, 429, 400, 400,
     ]  # fmt: skip
     refused = site.json(ada, dry_run=True)
-    assert refused.status_code == 429 and "planning your requests took" in refused.json()["error"]
+    assert refused.status_code == 429 and "planning your requests took" in refused.json()["detail"]
 
 
 def test_planning_is_counted_for_a_day() -> None:
@@ -662,7 +662,7 @@ def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
     ]
     answer = idle.json(ada, patch="".join(mails))
     assert answer.status_code == 400
-    assert "there are 51 patches; at most 50 are accepted over the web" in answer.json()["error"]
+    assert "there are 51 patches; at most 50 are accepted over the web" in answer.json()["detail"]
     one = series(idle, "-1", idle.commits[1])
     many = "".join(
         one.replace("[PATCH]", f"[PATCH {number}/{WEB_ROWS}]") for number in range(1, WEB_ROWS + 1)
@@ -670,5 +670,5 @@ def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
     answer = ask(idle, ada, "/experiment", base="base", series=many)
     assert (
         f"that makes {WEB_ROWS + 1} rows with the base; at most {WEB_ROWS} are allowed"
-        in answer.json()["error"]
+        in answer.json()["detail"]
     )

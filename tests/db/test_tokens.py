@@ -44,8 +44,8 @@ def test_an_expired_token_says_when_it_expired_and_who_makes_another(serve: Serv
     for _ in range(8):  # who has it did not guess it
         answer = site.json(ada, **COST)
         assert answer.status_code == 401
-        assert "of Ada Example expired on 2026-03-01 at 12:00 UTC" in answer.json()["error"]
-        assert "ask an operator for another one" in answer.json()["error"]
+        assert "of Ada Example expired on 2026-03-01 at 12:00 UTC" in answer.json()["detail"]
+        assert "ask an operator for another one" in answer.json()["detail"]
     page = site.web.client.post("/login", data={"key": ada["Authorization"].split()[1]})
     assert page.status_code == 401 and "expired on 2026-03-01" in page.text
 
@@ -106,8 +106,8 @@ def test_a_person_sees_and_revokes_their_own_tokens_and_an_operator_all(serve: S
     assert tokens(root)["Bob"]["good"]
     assert revoke(ada, own).status_code == 303
     answer = web.client.get("/tokens.json", headers=ada)
-    assert answer.status_code == 401 and "was revoked" in answer.json()["error"]
-    assert "by Ada (pages)" in answer.json()["error"]
+    assert answer.status_code == 401 and "was revoked" in answer.json()["detail"]
+    assert "by Ada (pages)" in answer.json()["detail"]
     assert revoke(root, other).status_code == 303
     assert tokens(root).keys() == {"operator", "Root"}
     assert not tokens(root, "?over=1")["Bob"]["good"]
@@ -133,7 +133,7 @@ def test_every_change_needs_a_valid_token_then_its_role(serve: Serve) -> None:
         ):
             answer = site.web.client.request(one.method, path, json={}, headers=headers)
             said = (path, headers, answer.text)
-            assert answer.status_code == status and answer.json()["error"], said
+            assert answer.status_code == status and answer.json()["detail"], said
             challenge = "Bearer" if status == 401 else None
             assert answer.headers.get("www-authenticate") == challenge, said
 
@@ -172,7 +172,7 @@ def test_a_token_of_a_few_trees_is_for_their_tables_only(serve: Serve) -> None:
         post(f"/comparison/{id}/extend", json=more, headers=outside),
         post(f"/comparison/{id}/cancel", headers=outside),
     ):
-        assert answer.status_code == 403 and refused in answer.json()["error"], answer.text
+        assert answer.status_code == 403 and refused in answer.json()["detail"], answer.text
     assert post(f"/comparison/{id}/extend", json=more, headers=inside).status_code == 200
     assert post(f"/comparison/{id}/cancel", headers=inside).json()["was"] in ("waiting", "running")
 

@@ -154,7 +154,7 @@ def test_pages_are_open_by_default_and_for_readers_alone_by_setting(serve: Serve
     assert (
         asked.status_code == 401
         and asked.headers["www-authenticate"] == "Bearer"
-        and "requires a token" in asked.json()["error"]
+        and "requires a token" in asked.json()["detail"]
     )
     for path in ("/login", "/healthz", "/robots.txt", "/favicon.ico", "/static/style.css"):
         assert site.client.get(path).status_code == 200, path
@@ -290,12 +290,12 @@ def test_an_attempts_token_brings_one_result_and_then_nothing(
     refused = put(site, attempt, b"one too many")
     assert (
         refused.status_code == 403
-        and "2 files, the limit of one attempt" in refused.json()["error"]
+        and "2 files, the limit of one attempt" in refused.json()["detail"]
     )
     assert [tell(site, attempt) for _ in range(2)] == [201, 200]
     assert tell(site, attempt, reason="another") == 409
     after = put(site, attempt, b"d")
-    assert after.status_code == 403 and "accepts nothing more" in after.json()["error"]
+    assert after.status_code == 403 and "accepts nothing more" in after.json()["detail"]
     assert list((site.settings.artifacts / "incoming").iterdir()) == []
 
 
@@ -330,4 +330,4 @@ def test_a_stranger_costs_a_sentence(serve: Serve) -> None:
         answer = site.client.request(
             method, path, content=b"x", headers={"accept": "application/json"}
         )
-        assert answer.status_code in (401, 403) and answer.json()["error"], path
+        assert answer.status_code in (401, 403) and answer.json()["detail"], path

@@ -79,7 +79,7 @@ def exchange_that(answer: httpx.Response | Exception) -> ExchangeClient:
     "answer",
     [
         httpx.Response(507),
-        httpx.Response(503, json={"error": "x"}),
+        httpx.Response(503, json={"detail": "x"}),
         httpx.Response(429),
         httpx.ConnectError("refused"),
     ],
@@ -92,7 +92,7 @@ def test_a_service_that_is_away_or_full_is_asked_again(answer: httpx.Response | 
 @pytest.mark.parametrize("status", [400, 401, 404, 413])
 def test_a_refusal_is_final(status: int) -> None:
     with pytest.raises(RequestRefused, match=f"{status} because"):
-        exchange_that(httpx.Response(status, json={"error": "because"})).put_outcome("a12", "{}")
+        exchange_that(httpx.Response(status, json={"detail": "because"})).put_outcome("a12", "{}")
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_a_refusal_is_final(status: int) -> None:
         (httpx.Response(200), "delivered before"),
         (httpx.Response(202), "delivered late"),
         (
-            httpx.Response(409, json={"error": "upload the files first", "missing": ["x"]}),
+            httpx.Response(409, json={"detail": "upload the files first", "missing": ["x"]}),
             "missing",
         ),
-        (httpx.Response(409, json={"error": "already has a different outcome"}), "superseded"),
+        (httpx.Response(409, json={"detail": "already has a different outcome"}), "superseded"),
     ],
 )
 def test_answers_to_an_outcome_are_distinguished(answer: httpx.Response, word: str) -> None:

@@ -231,7 +231,7 @@ def test_rubbish_is_refused_with_a_reason(
     put_log(client)
     answer = client.put("/attempts/a12/outcome.json", content=body, headers=bearer())
     assert answer.status_code == 400
-    assert answer.json()["error"]
+    assert answer.json()["detail"]
     assert attempts.taken == {}
 
 
@@ -263,7 +263,7 @@ def test_a_database_that_is_away_is_answered_with_503(
     requests = WorkerRequests(away)  # type: ignore[arg-type]  # it returns nothing
     client = TestClient(Starlette(routes=list(exchange.routes(store, requests, SECRET, CAP))))
     answer = client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer())
-    assert (answer.status_code, answer.json()) == (503, {"error": "it does not answer"})
+    assert (answer.status_code, answer.json()["detail"]) == (503, "it does not answer")
 
 
 def test_a_full_disk_is_answered_with_507(
@@ -276,7 +276,7 @@ def test_a_full_disk_is_answered_with_507(
 
     monkeypatch.setattr(store, "sink", full)
     answer = client.put(f"/artifacts/{sha(LOG)}", content=io.BytesIO(LOG).read(), headers=bearer())
-    assert (answer.status_code, answer.json()) == (507, {"error": "the disk is full"})
+    assert (answer.status_code, answer.json()["detail"]) == (507, "the disk is full")
 
 
 def put(client: TestClient, content: bytes, *, pieces: bool = False) -> Any:
@@ -297,7 +297,7 @@ def test_after_its_result_a_token_writes_nothing_more(
     )
     for content in (b"one more", LOG):
         answer = put(client, content)
-        assert answer.status_code == 403 and "accepts nothing more" in answer.json()["error"]
+        assert answer.status_code == 403 and "accepts nothing more" in answer.json()["detail"]
     assert not store.has(sha(b"one more"))
 
 
@@ -307,7 +307,7 @@ def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(
 ) -> None:
     assert put(client, b"a" * 900, pieces=pieces).status_code == 201
     answer = put(client, b"b" * 900, pieces=pieces)
-    assert answer.status_code == 403 and "MiB, the limit of one attempt" in answer.json()["error"]
+    assert answer.status_code == 403 and "MiB, the limit of one attempt" in answer.json()["detail"]
     assert put(client, b"c" * 600, pieces=pieces).status_code == 201
     assert sum(attempts.db.uploads.values()) == 1500 and not store.has(sha(b"b" * 900))
 
@@ -316,7 +316,9 @@ def test_an_attempt_has_a_cap_of_files_and_the_same_file_counts_once(client: Tes
     for content in (b"1", b"2", b"2", b"3"):
         assert put(client, content).status_code < 300
     answer = put(client, b"4")
-    assert answer.status_code == 403 and "files, the limit of one attempt" in answer.json()["error"]
+    assert (
+        answer.status_code == 403 and "files, the limit of one attempt" in answer.json()["detail"]
+    )
 
 
 def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) -> None:

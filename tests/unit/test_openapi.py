@@ -102,11 +102,15 @@ def test_every_operation_has_a_route(app: Starlette, document: dict[str, Any]) -
 def test_every_kind_and_list_of_the_pages_is_described(app: Starlette) -> None:
     paths = {one.path for one in OPERATIONS}
     client = TestClient(app, headers={"accept": "application/json"})
-    kinds = client.get("/none/x1").json()["error"].partition("kinds are ")[2].strip(".").split(", ")
+    kinds = (
+        client.get("/none/x1").json()["detail"].partition("kinds are ")[2].strip(".").split(", ")
+    )
     assert len(kinds) > 8
     for kind in kinds:
         assert any(path.startswith(f"/{kind}/{{") for path in paths), kind
-    lists = re.findall(r"/(\w+)[,.]", client.get("/none").json()["error"].partition("lists are")[2])
+    lists = re.findall(
+        r"/(\w+)[,.]", client.get("/none").json()["detail"].partition("lists are")[2]
+    )
     assert {f"/{plural}.json" for plural in lists} <= paths and lists == [*PLURALS]
 
 
@@ -125,7 +129,7 @@ def test_references_lead_to_schemas_which_are_valid(document: dict[str, Any]) ->
 
     walk(document)
     schemas = document["components"]["schemas"]
-    assert schemas.keys() == {"Error", *document_types()}
+    assert schemas.keys() == {"Problem", *document_types()}
     bodies = [
         item["requestBody"]["content"]["application/json"]["schema"]
         for path in document["paths"].values()

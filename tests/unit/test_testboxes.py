@@ -387,7 +387,7 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
     ):
         assert answer.status_code == 409
         refusal = f"testbox {TESTBOX} is held by controller host1 for attempt a1"
-        assert answer.json()["error"].startswith(refusal)
+        assert answer.json()["detail"].startswith(refusal)
     assert events(memory) == [] and memory.db.attempts[1].state == "running"
     assert (
         client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code
@@ -422,7 +422,7 @@ def test_what_is_no_phase_is_refused_in_one_sentence(
     client: TestClient, memory: MemoryStore, body: bytes
 ) -> None:
     answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
-    assert answer.status_code in (400, 413) and answer.json()["error"]
+    assert answer.status_code in (400, 413) and answer.json()["detail"]
     assert events(memory) == []
 
 
@@ -498,7 +498,7 @@ def service() -> Iterator[tuple[str, list[tuple[int, dict[str, Any]]], list[tupl
         server.shutdown()
 
 
-HELD = (409, {"error": "testbox rack7 is held by controller lab1"})
+HELD = (409, {"detail": "testbox rack7 is held by controller lab1"})
 ORDER = BootOrder.from_json(
     {
         "kind": "boot",
@@ -576,7 +576,7 @@ def test_work_renews_its_lease_and_stops_when_another_controller_has_its_testbox
     answers += [(200, {"wanted": True, "lease": {"fence": 7, "seconds": 285.0}})]
     assert watchdog._over(exchange) is None
     lease.hold(120.0)
-    answers[:] = [(503, {"error": "the database does not respond"})]
+    answers[:] = [(503, {"detail": "the database does not respond"})]
     assert watchdog._over(exchange) is None
     answers[:] = [HELD]
     why = "This attempt was stopped: testbox rack7 is held by controller lab1."
@@ -610,7 +610,7 @@ def test_nothing_is_booted_before_the_service_has_given_a_lease(
 ) -> None:
     url, answers, asked = service
     monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
-    away = (503, {"error": "the database does not respond"})
+    away = (503, {"detail": "the database does not respond"})
     answers += [away, away, (200, {"wanted": True, "lease": {"fence": 8, "seconds": 285.0}})]
     lease = a_lease()
     executor._take_testbox(ORDER, ExchangeClient(url, "t"), lease)

@@ -7,13 +7,14 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, RequestKey, Role
 from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model import ids
-from swingbot.service.ports.access import AccessAct, NewToken
+from swingbot.service.ports.access import AccessAct, KeptAnswer, NewToken
 from swingbot_db.store.rows import Rows
 
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+_KEPT: Final = "at > now() - interval '24 hours'"
 _PERSON: Final = (
     "t.id, t.who, t.role, t.trees, t.used_at IS NULL OR t.used_at < now() - interval '1 minute'"
     " AS stale"
@@ -190,6 +191,49 @@ class Access(Rows):
             who=person.who,
             token=person.token,
             seconds=testbox_seconds,
+        )
+
+    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
+        row = self.select_one(
+            "SELECT digest, status, location, body FROM kept_answer WHERE who = :who AND key = :key"
+            f" AND {_KEPT}",
+            who=who,
+            key=key,
+        )
+        if row is None:
+            return None
+        if row.status is None:
+            return row.digest, None
+        return row.digest, KeptAnswer(status=row.status, location=row.location, body=row.body)
+
+    def carry_out(self, who: str, once: RequestKey) -> bool:
+        self.execute(f"DELETE FROM kept_answer WHERE NOT ({_KEPT})")
+        made = self.scalar(
+            "INSERT INTO kept_answer (who, key, digest) VALUES (:who, :key, :digest) ON CONFLICT DO"
+            " NOTHING RETURNING key",
+            who=who,
+            key=once.key,
+            digest=once.digest,
+        )
+        return made is not None
+
+    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        self.carry_out(who, once)
+        self.execute(
+            "UPDATE kept_answer SET status = :status, location = :location, body = :body"
+            " WHERE who = :who AND key = :key",
+            status=answer.status,
+            location=answer.location,
+            body=answer.body,
+            who=who,
+            key=once.key,
+        )
+        self.execute(
+            "DELETE FROM kept_answer WHERE who = :who AND key NOT IN (SELECT key FROM kept_answer"
+            " WHERE who = :who ORDER BY key = :key DESC, at DESC LIMIT :most)",
+            who=who,
+            key=once.key,
+            most=most,
         )
 
 

@@ -52,6 +52,7 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.api import openapi
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
+from swingbot.web.http.document_tags import DocumentTags
 from swingbot.web.http.fair_threads import PAGE_THREADS, FairThreads, share
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
@@ -245,7 +246,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     spool = settings.state / "spool"
     spool.mkdir(parents=True, exist_ok=True, mode=0o700)
     limited = RequestLimits(
-        SpooledBodies(gate, spool),
+        SpooledBodies(DocumentTags(gate), spool),
         renderer,
         fair(PAGE_THREADS),
         limit,

@@ -50,7 +50,7 @@ TABLE_BOOTS: Final = 1000
 TABLE_COMBINATIONS: Final = 100_000
 # Characters of a row's name.
 ROW_NAME_CHARACTERS: Final = 200
-# Highest number of a layout in a table.
+# Highest number of a layout.
 LAYOUTS: Final = 1000
 # Looks that a request states; each spends an equal share of the error rate.
 LOOKS: Final = 20

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.access.roles import Person, Role, may
+from swingbot.core.access.roles import Person, RequestKey, Role, may
 from swingbot.core.model.lookup import NotFound
-from swingbot.service.limits import ACCESS_EVENTS, SESSIONS
+from swingbot.service.limits import ACCESS_EVENTS, KEPT_ANSWERS, SESSIONS
 from swingbot.service.ports import RequestError
-from swingbot.service.ports.access import Access, AccessAct, NewToken
+from swingbot.service.ports.access import Access, AccessAct, KeptAnswer, NewToken
 
 # Strangers can cause refused sign-ins, so their log entries expire.
 REFUSAL_DAYS: Final = 30
+
+
+class CarriedOut(Exception):
+    """The request was carried out before, and its answer is lost; the message says so."""
 
 
 class NotYourToken(Exception):
@@ -88,12 +92,24 @@ def _log(
 
 
 def note_extension(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
-    """Charge the person with more boots of `table`."""
+    """Charge the person with more boots of `table`. Raises CarriedOut."""
+    if person.once is not None and not access.carry_out(person.who, person.once):
+        raise CarriedOut(
+            f"{table} was changed by this request before, and the answer was lost: nothing was"
+            f" done again; see `swingbot show {table}`"
+        )
     access.note_extension(person, table, testbox_seconds)
     _log(access, "compare", person.who, person.token, table)
 
 
 def note_request(access: Access, person: Person, id: str, testbox_seconds: float) -> None:
-    """Record the requester of a table or bisection."""
+    """Record the requester of a table or bisection; asked again, it is the same one."""
+    if person.once is not None:
+        access.carry_out(person.who, person.once)
     access.note_request(person, id, testbox_seconds)
     _log(access, "compare", person.who, person.token, id)
+
+
+def keep_answer(access: Access, who: str, once: RequestKey, answer: KeptAnswer) -> None:
+    """Record the answer to a request that was carried out."""
+    access.keep_answer(who, once, answer, KEPT_ANSWERS)

@@ -24,6 +24,9 @@ RESUMED_BOOTS: Final = 10_000
 ACCESS_EVENTS: Final = 1000
 # Sessions of a token.
 SESSIONS: Final = 20
+# Answers kept for a person; bytes of each.
+KEPT_ANSWERS: Final = 200
+KEPT_ANSWER_BYTES: Final = 64 << 10
 
 # --- Results: the run fails, or the file is left out with a note ---
 

@@ -14,7 +14,7 @@ HEAD_BYTES: Final = 32 << 10
 HEAD_SECONDS: Final = 20.0
 # Seconds for which a connection may be idle.
 IDLE_SECONDS: Final = 15
-# Seconds for which a client may read none of the response.
+# Seconds without a read of the response.
 STALL_SECONDS: Final = 60.0
 # Free places for each request; only those of the same client count.
 PLACES_SHARE: Final = 4
@@ -33,12 +33,12 @@ PIECE_SECONDS: Final = 60.0
 UPLOAD_SECONDS: Final = 3600.0
 # Bytes of an outcome.
 OUTCOME_BYTES: Final = 8 << 20
-# Bytes of the phase that a controller tells.
+# Bytes of a controller's phase.
 PHASE_BYTES: Final = 1 << 14
 # Parts of a form.
 FORM_PARTS: Final = 200
 
 # --- Names of hosts: cut ---
 
-# Characters of the name of a controller's host.
+# Characters of a controller's host name.
 HOST_CHARACTERS: Final = 100

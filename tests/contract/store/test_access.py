@@ -8,13 +8,16 @@ from datetime import UTC, timedelta
 import pytest
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person, Role, tree_refusal
+from swingbot.core.access.roles import Person, RequestKey, Role, tree_refusal
 from swingbot.core.access.tokens import digest
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.access import (
+    CarriedOut,
     NotYourToken,
     create_token,
+    keep_answer,
+    note_extension,
     note_request,
     revoke_over_the_web,
     revoke_token,
@@ -22,7 +25,7 @@ from swingbot.service.access import (
     sign_out,
 )
 from swingbot.service.ports import RequestError, Transaction
-from swingbot.service.ports.access import NewToken
+from swingbot.service.ports.access import KeptAnswer, NewToken
 from tests.contract.store.world import (
     REFUSED,
     Store,
@@ -231,3 +234,34 @@ def test_what_a_bisection_causes_is_charged_to_who_queued_it(store: Store) -> No
             tx.access.pass_on(parent, child, 12.0)
         assert tx.access.askers(child) == {"Ada": 12.0, "Bob": 0.0}
         assert tx.access.used("Ada").testbox_seconds == 42.0
+
+
+def test_a_request_with_a_key_is_carried_out_once_and_its_answer_kept(store: Store) -> None:
+    one, two = (RequestKey(key=key, digest=digest(key)) for key in ("one", "two"))
+    answer = KeptAnswer(status=201, location="/comparison/c1", body='{"id": "c1"}')
+    with store.transaction() as tx:
+        person = replace(make(tx), once=one)
+        number = a_comparison(tx, a_lab(tx))
+        for _ in range(2):  # the same table, so asking again is harmless
+            note_request(tx.access, person, f"c{number}", 60.0)
+        assert tx.access.kept_answer("Ada", "one") == (one.digest, None)
+        assert tx.access.kept_answer("Bob", "one") is None
+        with pytest.raises(CarriedOut, match=f"c{number} was changed by this request before"):
+            note_extension(tx.access, person, f"c{number}", 60.0)
+        note_extension(tx.access, replace(person, once=two), f"c{number}", 60.0)
+        keep_answer(tx.access, "Ada", one, answer)
+        assert tx.access.kept_answer("Ada", "one") == (one.digest, answer)
+        assert not tx.access.carry_out("Ada", one) and tx.access.carry_out("Bob", one)
+
+
+def test_only_a_persons_latest_answers_are_kept(store: Store) -> None:
+    answer = KeptAnswer(status=200, location=None, body="{}")
+    keys = [RequestKey(key=f"key {n}", digest=digest("x")) for n in range(5)]
+    with store.transaction() as tx:
+        make(tx)
+        for key in keys:
+            tx.access.keep_answer("Ada", key, answer, most=3)
+        tx.access.keep_answer("Bob", keys[0], answer, most=3)
+        kept = [key for key in keys if tx.access.kept_answer("Ada", key.key) is not None]
+        assert len(kept) == 3 and keys[-1] in kept
+        assert tx.access.kept_answer("Bob", "key 0") is not None

@@ -6,11 +6,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, RequestKey, Role
 from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model import ids
-from swingbot.service.ports.access import AccessAct, NewToken
-from tests.fakes.store.tables import AccessEventRow, AskedRow, Noun, Refused, SessionRow, TokenRow
+from swingbot.service.ports.access import AccessAct, KeptAnswer, NewToken
+from tests.fakes.store.tables import (
+    AccessEventRow,
+    AskedRow,
+    KeptAnswerRow,
+    Noun,
+    Refused,
+    SessionRow,
+    TokenRow,
+)
 
 
 class Access(Noun):
@@ -143,3 +151,25 @@ class Access(Noun):
                 seconds = testbox_seconds if row.testbox_seconds else 0.0
                 more = AskedRow(testbox_seconds=seconds, at=self.db.now())
                 self.db.asked.setdefault((child, who), more)
+
+    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
+        row = self.db.kept_answers.get((who, key))
+        if row is None or row.at <= self.db.now() - timedelta(hours=24):
+            return None
+        return row.digest, row.answer
+
+    def carry_out(self, who: str, once: RequestKey) -> bool:
+        if self.kept_answer(who, once.key) is not None:
+            return False
+        row = KeptAnswerRow(digest=once.digest, answer=None, at=self.db.now())
+        self.db.kept_answers.pop((who, once.key), None)
+        self.db.kept_answers[who, once.key] = row
+        return True
+
+    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        self.carry_out(who, once)
+        row = self.db.kept_answers.pop((who, once.key))
+        self.db.kept_answers[who, once.key] = replace(row, answer=answer)
+        own = [name for name in self.db.kept_answers if name[0] == who]
+        for name in own[:-most]:
+            del self.db.kept_answers[name]

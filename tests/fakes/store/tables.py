@@ -40,7 +40,7 @@ from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.moderation.ruling import ReportClass
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.report.mails.alert import Alert
-from swingbot.service.ports.access import AccessAct
+from swingbot.service.ports.access import AccessAct, KeptAnswer
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import RunStatus
@@ -317,8 +317,17 @@ class AskedRow:
     at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptAnswerRow:
+    digest: str
+    answer: KeptAnswer | None
+    at: datetime
+
+
 # changes of these do not wake the loop
-_UNHEARD: Final = ("last_id", "unseen", "tokens", "sessions", "access_events", "asked")
+_UNHEARD: Final = (
+    *("last_id", "unseen", "tokens", "sessions", "access_events", "asked", "kept_answers"),
+)
 
 
 def _operators_key() -> dict[int, TokenRow]:
@@ -379,6 +388,7 @@ class Tables:
     sessions: dict[str, SessionRow] = field(default_factory=dict)
     access_events: dict[int, AccessEventRow] = field(default_factory=dict)
     asked: dict[tuple[str, str], AskedRow] = field(default_factory=dict)
+    kept_answers: dict[tuple[str, str], KeptAnswerRow] = field(default_factory=dict)
     unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:

@@ -197,7 +197,7 @@ def patiently(what: Callable[[], T], say: Callable[[str], None], patience_second
 
 def _error_text(answer: httpx.Response) -> str:
     try:
-        return str(answer.json()["error"])[:300]
+        return str(answer.json()["detail"])[:300]
     except (ValueError, KeyError, TypeError):
         return answer.reason_phrase
 

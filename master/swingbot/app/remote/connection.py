@@ -7,13 +7,15 @@ import json
 import math
 import re
 import ssl
+import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
 from types import MappingProxyType
-from typing import IO, Any, Final, get_origin
+from typing import IO, Any, Final, TypeVar, get_origin
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
@@ -25,6 +27,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
 
+D = TypeVar("D")  # the type of a document
 _TIMEOUT_SECONDS: Final = 120.0  # without a byte; a plan may apply patches for a minute
 _LARGE: Final = 1 << 20  # bytes of a body that may be refused before its end
 _PIECE_BYTES: Final = 1 << 20
@@ -32,6 +35,10 @@ _EVENTS: Final = "text/event-stream"
 _EVENT_LINE_BYTES: Final = 1 << 16
 _EVENT_ID: Final = re.compile(" ?[!-~]{1,100}")  # becomes a header of the next request
 _AWAY: Final = (429, 502, 503, 504)
+_GATEWAY: Final = (502, 504)  # a proxy lost the answer of the service
+_KEY: Final = "Idempotency-Key"
+_IN_PROGRESS: Final = 409
+_PAUSES: Final = (1.0, 3.0, 10.0)  # seconds before a request is sent again
 
 
 class ServiceError(OSError):
@@ -40,6 +47,10 @@ class ServiceError(OSError):
 
 class CutOff(ServiceError):
     """An answer is cut off before its end."""
+
+
+class LostAnswer(ServiceAway):
+    """A request may have been carried out, but no answer came."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -146,9 +157,24 @@ class Connection:
                 else:
                     yield None
 
-    def post(self, kind: Any, path: str, document: Mapping[str, Any]) -> Any:
-        """Send a document; return the answer, which has the type `kind`."""
-        return self._read_as(kind, self._sent(path, json.dumps(document).encode()))
+    def post(self, kind: type[D], path: str, document: Mapping[str, Any]) -> D:
+        """Send a document; return the answer, which has the type `kind`.
+
+        If the answer is lost, the document is sent again with the same key, by which the service
+        knows that it is the same request.
+        """
+        body = json.dumps(document).encode()
+        more = {} if document.get("dry_run") else {_KEY: f'"{uuid.uuid4()}"'}
+        for pause in _PAUSES:
+            try:
+                return self._posted(kind, path, body, more)
+            except (LostAnswer, CutOff):
+                time.sleep(pause)
+        return self._posted(kind, path, body, more)
+
+    def _posted(self, kind: type[D], path: str, body: bytes, more: Mapping[str, str]) -> D:
+        found: D = self._read_as(kind, self._exchanged(path, body, more)[0])
+        return found
 
     def _read_as(self, kind: Any, content: bytes) -> Any:
         """Return a document as it came, once it is known to be a `kind`. Raises ServiceError."""
@@ -165,8 +191,10 @@ class Connection:
     def _sent(self, path: str, body: bytes | None) -> bytes:
         return self._exchanged(path, body)[0]
 
-    def _exchanged(self, path: str, body: bytes | None) -> tuple[bytes, Message]:
-        with self._opened(path, body) as answer:
+    def _exchanged(
+        self, path: str, body: bytes | None, more: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[bytes, Message]:
+        with self._opened(path, body, more) as answer:
             return self._read(answer), answer.headers
 
     @contextmanager
@@ -251,9 +279,9 @@ class Connection:
             )
         try:
             self._check(error.headers)
-            sentence = str(_parsed(self._read(error), self.url)["error"])
+            sentence = str(_parsed(self._read(error), self.url)["detail"])
         except ServiceError as why:
-            return why
+            return LostAnswer(str(why)) if error.code in _GATEWAY else why
         except (KeyError, TypeError):
             sentence = f"{self.url} answers with status {error.code}"
         if error.code == 401:
@@ -262,6 +290,8 @@ class Connection:
             return ServiceError(f"{sentence} Then run `swingbot login {self.url}`")
         if error.code == 404:
             return NotFound(sentence)
+        if error.code == _IN_PROGRESS and "retry-after" in error.headers:
+            return LostAnswer(f"{self.url}: {sentence}")
         if error.code in _AWAY:
             return ServiceAway(f"{self.url}: {sentence}")
         if error.code >= 500:
@@ -321,6 +351,7 @@ def _failure(url: str, error: Exception, seconds: float) -> ServiceError | Servi
             " this machine; for a certificate of your lab set SSL_CERT_FILE to its authority"
         )
     if isinstance(reason, TimeoutError):
-        return ServiceAway(f"{url} does not answer within {seconds:.0f} s")
+        return LostAnswer(f"{url} does not answer within {seconds:.0f} s")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return ServiceAway(f"{url} cannot be reached: {words}")
+    lost = _was_cut(error) or isinstance(reason, http.client.HTTPException)
+    return (LostAnswer if lost else ServiceAway)(f"{url} cannot be reached: {words}")

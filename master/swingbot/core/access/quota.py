@@ -5,6 +5,7 @@ Refused requests and plans take none of it, so the time in which they are planne
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
@@ -88,3 +89,25 @@ def refusal(used: QuotaUsage, more_seconds: float, quota: Quota | None) -> str |
             " boots or testboxes, or try again later"
         )
     return None
+
+
+def quota_fields(used: QuotaUsage, quota: Quota | None) -> dict[str, str]:
+    """Return what a person may have and has left, as the header fields RateLimit-Policy and
+    RateLimit (draft-ietf-httpapi-ratelimit-headers-10); windows are in seconds.
+    """
+    if quota is None:
+        return {}
+    day = f";w={_DAY_SECONDS:.0f}"
+    policies = (
+        ("open-requests", quota.open_requests, used.open_requests, ';qu="concurrent-requests"'),
+        ("requests", DAILY_REQUESTS, used.daily_requests, day),
+        ("testbox-seconds", int(quota.testbox_seconds), math.ceil(used.testbox_seconds), day),
+    )
+    return {
+        "RateLimit-Policy": ", ".join(
+            f'"{name}";q={most}{more}' for name, most, _, more in policies
+        ),
+        "RateLimit": ", ".join(
+            f'"{name}";r={max(0, most - taken)}' for name, most, taken, _ in policies
+        ),
+    }

@@ -33,6 +33,14 @@ PURPOSES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKey:
+    """The key of a request that is carried out once, and the SHA-256 of the request."""
+
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
     """A person with a valid token, or with a session begun with one."""
 
@@ -40,6 +48,7 @@ class Person:
     role: Role
     token: int  # its number
     trees: tuple[str, ...] | None = None  # whose tables it may request and change; None: of all
+    once: RequestKey | None = None  # of the request that they make
 
     @property
     def ref_name(self) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal, Protocol
 
 from swingbot.core.access.quota import QuotaUsage
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, RequestKey, Role
 from swingbot.core.access.tokens import EndedToken
 
 AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare", "forget"]
@@ -22,6 +22,15 @@ class NewToken:
     trees: tuple[str, ...] | None = None  # None: of all trees
     note: str | None = None
     by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswer:
+    """The answer to a request with a key; its body is JSON."""
+
+    status: int
+    location: str | None
+    body: str
 
 
 class Access(Protocol):
@@ -91,4 +100,17 @@ class Access(Protocol):
     def pass_on(self, parent: str, child: str, testbox_seconds: float) -> None:
         """Record that who asked for bisection `parent` caused `child`, and charge those who queued
         it.
+        """
+
+    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
+        """Return the digest of the person's request with this key in the last 24 hours, and the
+        answer, None if it was not kept; None if there is no such request.
+        """
+
+    def carry_out(self, who: str, once: RequestKey) -> bool:
+        """Record a request as carried out; False: it was before."""
+
+    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        """Record the answer to a request; delete those older than 24 hours, and the person's
+        oldest beyond `most`.
         """

@@ -30,6 +30,7 @@ from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 from .. import limits
 from ..http.fair_threads import in_turn
 from ..http.render import Renderer
+from .once import AnswersOnce
 from .session import Sessions, bearer_of
 
 NO_TOKEN: Final = "This needs a token: send `Authorization: Bearer <token>`."
@@ -80,6 +81,7 @@ class Forms:
         """`rate` limits how often one token may write."""
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
         self._writes = Buckets(rate)
+        self.once = AnswersOnce(sessions.begin)
 
     def field(self, request: Request) -> Markup:
         """The hidden field that each form needs: `{{ form_field }}` in a template."""

@@ -50,7 +50,7 @@ class Sessions:
         now: Callable[[], float] = time.monotonic,
         pause: float = PAUSE_SECONDS,
     ) -> None:
-        self._key, self._begin, self._secure, self._now, self._pause = (
+        self._key, self.begin, self._secure, self._now, self._pause = (
             operator_key(secret),
             begin,
             secure,
@@ -70,7 +70,7 @@ class Sessions:
         text = self.given(request)
         if len(text) != 43:
             return None
-        with self._begin("session") as tx:
+        with self.begin("session") as tx:
             return tx.access.session_holder(tokens.digest(text))
 
     async def person(self, request: HTTPConnection) -> Person | None:
@@ -106,18 +106,18 @@ class Sessions:
         token = tokens.looks_like_one(text)
         if not token and not hmac.compare_digest(text.encode(), self._key.encode()):
             return None
-        with self._begin("token") as tx:
+        with self.begin("token") as tx:
             return tx.access.holder(tokens.digest(text) if token else None)
 
     def _ended(self, text: str) -> EndedToken | None:
         """Nobody guesses 256 bits: whoever has them may learn how the token ended."""
         if not tokens.looks_like_one(text):
             return None
-        with self._begin("ended token") as tx:
+        with self.begin("ended token") as tx:
             return tx.access.ended(tokens.digest(text))
 
     def _note(self, name: str, act: Callable[..., None], *facts: object) -> None:
-        with self._begin(name) as tx:
+        with self.begin(name) as tx:
             act(tx.access, *facts)
 
     async def sign_in(self, request: HTTPConnection, token: str, answer: Response) -> Person:

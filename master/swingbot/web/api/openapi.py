@@ -20,6 +20,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.web.api.document_types import DocumentType, Key, common, document_types
 from swingbot.web.api.operations import OPERATIONS, Operation, Schema
+from swingbot.web.http.error_response import PROBLEM
 
 ADDRESS: Final = "/api/v1/openapi.json"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -161,7 +162,7 @@ def _security(one: Operation, reading: str) -> list[dict[str, list[str]]]:
 
 
 def _error(status: HTTPStatus) -> Schema:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     described: Schema = {"description": _ERRORS[status], "content": content}
     if status == HTTPStatus.UNAUTHORIZED:
         described["headers"] = {
@@ -179,9 +180,14 @@ def _answer(one: Operation) -> Schema:
 
 
 def _schemas() -> dict[str, Schema]:
-    error = {"error": {"type": "string", "description": "one sentence"}}
+    error = {
+        "type": {"const": "about:blank"},
+        "title": {"type": "string", "description": "words of the status"},
+        "status": {"type": "integer", "description": "the status"},
+        "detail": {"type": "string", "description": "one sentence, as commands print it"},
+    }
     return {
-        "Error": {"type": "object", "properties": error, "required": ["error"]},
+        "Problem": {"type": "object", "properties": error, "required": list(error)},
         **{one.name: _schema(one) for one in document_types().values()},
     }
 

@@ -1,15 +1,17 @@
-"""Error responses: one sentence on a page, or `{"error": ...}` where JSON was requested."""
+"""Error responses: one sentence on a page, or a problem document (RFC 9457) to programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 
 from .render import Renderer
 
+PROBLEM: Final = "application/problem+json"
 _BY_PROGRAMS = ("/artifacts/", "/attempts/", "/metrics")
 
 
@@ -23,6 +25,15 @@ def wants_json(request: HTTPConnection) -> bool:
     )
 
 
+def problem(
+    status: int, sentence: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """Return a problem document; `more` are its own members."""
+    facts = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": int(status)}
+    document = {**facts, "detail": sentence, **more}
+    return JSONResponse(document, status, headers, media_type=PROBLEM)
+
+
 def failure(
     renderer: Renderer,
     request: HTTPConnection,
@@ -31,7 +42,7 @@ def failure(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     if wants_json(request):
-        return JSONResponse({"error": sentence}, status_code=status, headers=headers)
+        return problem(status, sentence, headers)
     page = renderer.page(
         "error.html",
         status=status,

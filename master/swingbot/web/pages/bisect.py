@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -25,12 +25,13 @@ from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
 PATH: Final = "/bisect"
 
 
-class BisectionSubmitter(Protocol):
+class BisectionSubmitter(Charging, Protocol):
     """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
 
     Raises RequestError for what cannot be bisected, NotYours.
@@ -65,6 +66,16 @@ def routes(
 ) -> list[Route]:
     """`bundle_bytes` is the size limit of the commits of a request."""
 
+    async def once(
+        request: Request, person: Person, answered: Callable[..., Response], *words: object
+    ) -> Response:
+        def make(person: Person) -> Awaitable[Response]:
+            given = (submitter, person, *words)
+            client, who = client_of(request), person.who
+            return threads.run(client, with_quota, *given[:2], answered, *given, person=who)
+
+        return await forms.once.answer(request, person, make)
+
     async def answer(request: Request) -> Response:
         person = await forms.token_holder(request, Role.SUBMITTER)
         body = await request.body()
@@ -77,16 +88,14 @@ def routes(
                 " (web.patch_kib).",
             )
         # one after the other: two must not both use the remaining quota
-        client, who = client_of(request), person.who
-        return await threads.run(client, _answer, submitter, person, sent, person=who)
+        return await once(request, person, _answer, sent)
 
     async def resumed(request: Request) -> Response:
         person = await forms.token_holder(request, Role.SUBMITTER)
         id = request.path_params["id"]
         ids.read(id, "bisection")
         sent = await in_turn(request, json_body.read, SentResumption, await request.body())
-        client, who = client_of(request), person.who
-        return await threads.run(client, _resumed, submitter, person, id, sent, person=who)
+        return await once(request, person, _resumed, sent, id)
 
     return [
         Route(PATH, answer, methods=["POST"]),
@@ -114,7 +123,7 @@ def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) 
 
 
 def _resumed(
-    submitter: BisectionSubmitter, person: Person, id: str, sent: SentResumption
+    submitter: BisectionSubmitter, person: Person, sent: SentResumption, id: str
 ) -> Response:
     document: dict[str, Any] = {"id": id}
     request = ResumeRequest(id=id, boots=sent.boots, by=person, why=sent.why)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -28,11 +27,14 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
         person = await forms.token_holder(request, Role.SUBMITTER)
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
-        document: dict[str, Any] = {"id": id}
-        try:
-            document["was"] = await threads.run(client_of(request), cancel, id, person)
-        except REFUSALS as error:
-            return refused(error)
-        return JSONResponse(document)
+
+        async def make(person: Person) -> Response:
+            try:
+                was = await threads.run(client_of(request), cancel, id, person)
+            except REFUSALS as error:
+                return refused(error)
+            return JSONResponse({"id": id, "was": was})
+
+        return await forms.once.answer(request, person, make)
 
     return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in ids.REQUESTS]

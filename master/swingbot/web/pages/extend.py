@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -17,10 +18,11 @@ from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
 
-class Extender(Protocol):
+class Extender(Charging, Protocol):
     """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
 
     Raises RequestError for what cannot be extended, NotYours.
@@ -47,9 +49,14 @@ def routes(forms: Forms, extender: Extender, threads: FairThreads) -> list[Route
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
         asked = await in_turn(request, json_body.read, AskedExtension, await request.body())
-        # one after the other: two must not both use the remaining quota
-        client, who = client_of(request), person.who
-        return await threads.run(client, _answer, extender, person, id, asked, person=who)
+
+        def make(person: Person) -> Awaitable[Response]:
+            # one after the other: two must not both use the remaining quota
+            client, who = client_of(request), person.who
+            given = (extender, person, _answer, extender, person, id, asked)
+            return threads.run(client, with_quota, *given, person=who)
+
+        return await forms.once.answer(request, person, make)
 
     return [Route(f"/{kind}/{{id}}/extend", answer, methods=["POST"]) for kind in ids.TABLES]
 

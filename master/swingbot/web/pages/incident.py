@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Role
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.incident.decide import ACTS, MOVES, IncidentDecision
 from swingbot.core.incident.model import Incident as Decided
 from swingbot.core.limits import COMMIT_NAME_CHARACTERS
@@ -81,11 +81,15 @@ class IncidentPages:
         person = await self._forms.token_holder(request, Role.MODERATOR)
         number = ids.read(request.path_params["id"], "incident")[1]
         decision = await in_turn(request, json_body.read, IncidentDecision, await request.body())
-        try:
-            goal = await in_turn(request, self._carry_out, number, decision, person.who)
-        except GitError as error:
-            raise HTTPException(503, str(error)) from None
-        return JSONResponse({"id": ids.show("incident", goal.id), "status": goal.status})
+
+        async def make(person: Person) -> Response:
+            try:
+                goal = await in_turn(request, self._carry_out, number, decision, person.who)
+            except GitError as error:
+                raise HTTPException(503, str(error)) from None
+            return JSONResponse({"id": ids.show("incident", goal.id), "status": goal.status})
+
+        return await self._forms.once.answer(request, person, make)
 
     def _carry_out(self, number: int, decision: IncidentDecision, who: str) -> Decided:
         lab = self._lab()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,6 +14,7 @@ from swingbot.service.ports import GitError, RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.refused import refused
 
 Known = Callable[[Person, Sequence[str], str | None], set[str]]
 
@@ -31,7 +31,7 @@ def routes(forms: Forms, known: Known, threads: FairThreads) -> list[Route]:
         try:
             found = await threads.run(client, known, person, asked.commits, asked.tree)
         except (RequestError, GitError) as error:
-            return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+            return refused(error)
         return JSONResponse({"known": [commit for commit in asked.commits if commit in found]})
 
     return [Route("/commits/known", answer, methods=["POST"])]

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Role
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.statuses import ReportAct, ReportState
 from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
 
@@ -124,7 +124,11 @@ class ModerationPages:
         decide = functools.partial(
             self._moderator.decide, id_, decision.act, who=person.who, why=decision.reason
         )
-        return JSONResponse({"id": id_, "state": await in_turn(request, decide)})
+
+        async def make(person: Person) -> Response:
+            return JSONResponse({"id": id_, "state": await in_turn(request, decide)})
+
+        return await self._forms.once.answer(request, person, make)
 
     async def switch(self, request: Request) -> Response:
         form = await self._forms.read(request)

@@ -8,15 +8,18 @@ from typing import Final
 from starlette.responses import JSONResponse
 
 from swingbot.core.model.lookup import NotFound
+from swingbot.service.access import CarriedOut
 from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import GitError, RequestError
+
+from ..http.error_response import problem
 
 
 class OverQuota(Exception):
     """The person's quota is used up; the message says how and until when."""
 
 
-REFUSALS: Final = (NotFound, RequestError, GitError, NotYours, OverQuota)
+REFUSALS: Final = (NotFound, RequestError, GitError, NotYours, OverQuota, CarriedOut)
 
 
 def refused(error: Exception) -> JSONResponse:
@@ -28,4 +31,6 @@ def refused(error: Exception) -> JSONResponse:
         status = HTTPStatus.FORBIDDEN
     elif isinstance(error, OverQuota):
         status = HTTPStatus.TOO_MANY_REQUESTS
-    return JSONResponse({"error": str(error)}, status)
+    elif isinstance(error, CarriedOut):
+        status = HTTPStatus.CONFLICT
+    return problem(status, str(error))

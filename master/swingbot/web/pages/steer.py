@@ -68,11 +68,15 @@ def _steering(
         person = await forms.token_holder(request, Role.SUBMITTER)
         number = _number(request)
         sent = await in_turn(request, json_body.read, kind, await request.body())
-        try:
-            commits = await in_turn(request, steered, number, sent, person)
-        except REFUSALS as error:
-            return refused(error)
-        return JSONResponse({"id": ids.show("bisection", number), "commits": commits})
+
+        async def make(person: Person) -> Response:
+            try:
+                commits = await in_turn(request, steered, number, sent, person)
+            except REFUSALS as error:
+                return refused(error)
+            return JSONResponse({"id": ids.show("bisection", number), "commits": commits})
+
+        return await forms.once.answer(request, person, make)
 
     return answer
 

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.limits import FIELD_CHARACTERS, LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
@@ -53,10 +52,11 @@ from swingbot.web.pages.form_body import (
     read_form,
     read_json,
 )
+from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, OverQuota, refused
 
 
-class TableSubmitter(Protocol):
+class TableSubmitter(Charging, Protocol):
     """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
 
     Raises RequestError for requests that make no table.
@@ -72,7 +72,6 @@ class TableSubmitter(Protocol):
         """Read patches. Raises SeriesError."""
         ...
 
-    def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest(self, person: Person) -> list[dict[str, Any]]: ...
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it."""
@@ -151,8 +150,12 @@ class TableForm:
             await self._forms.still(request)
             if by_script:
                 sent, dry_run = await in_turn(request, read_json, body, self._patch_bytes)
-                form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
-                return await self._in_turn(form, self._answer_json, dry_run)
+
+                def make(person: Person) -> Awaitable[Response]:
+                    form = _SubmittedForm(door=door, request=request, person=person, sent=sent)
+                    return self._in_turn(form, self._answer_script, dry_run)
+
+                return await self._forms.once.answer(request, person, make)
             same_site(request)
             sent = await in_turn(request, read_form, kind, body, self._patch_bytes)
             self._forms.check(request, sent.values)
@@ -188,6 +191,10 @@ class TableForm:
         except OverQuota as error:
             return page(f"{error}. Nothing was queued.", status=429)
         return page(why or "", plan)
+
+    def _answer_script(self, form: _SubmittedForm, dry_run: bool) -> Response:
+        given = (self._submitter, form.person, self._answer_json, form, dry_run)
+        return with_quota(*given)
 
     def _answer_json(self, form: _SubmittedForm, dry_run: bool) -> Response:
         try:

@@ -15,6 +15,7 @@ from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.http import json_body
+from swingbot.web.http.error_response import problem
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
 
@@ -46,7 +47,7 @@ class Controllers:
             return None
         held = await to_thread.run_sync(self._requests.hold, attempt, name, limiter=self._threads)
         if isinstance(held, LeaseRefused):
-            return JSONResponse({"error": held.why}, status_code=409)
+            return problem(409, held.why)
         return held
 
     async def take_phase(self, request: Request, attempt: int) -> Response:
@@ -55,26 +56,18 @@ class Controllers:
         async for chunk in request.stream():
             body += chunk
             if len(body) > limits.PHASE_BYTES:
-                return JSONResponse(
-                    {
-                        "error": (
-                            f"the body exceeds the limit of {limits.PHASE_BYTES} bytes for a phase"
-                        )
-                    },
-                    status_code=413,
+                return problem(
+                    413, f"the body exceeds the limit of {limits.PHASE_BYTES} bytes for a phase"
                 )
         try:
             phase = check_phase(json_body.parse(bytes(body)))
         except (ContractError, ValueError, RecursionError) as error:
-            return JSONResponse({"error": str(error)[:500]}, status_code=400)
+            return problem(400, str(error)[:500])
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
         if not await to_thread.run_sync(
             self._requests.tell_phase, attempt, phase["phase"], why, limiter=self._threads
         ):
-            return JSONResponse(
-                {"error": "this attempt does not hold a testbox, or no longer holds it"},
-                status_code=409,
-            )
+            return problem(409, "this attempt does not hold a testbox, or no longer holds it")
         return JSONResponse({"phase": phase["phase"]})

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 import anyio
 from anyio import to_thread
@@ -27,6 +27,7 @@ from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.web import limits
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
+from swingbot.web.http.error_response import problem
 from swingbot.web.http.fair_threads import in_turn, in_turns
 from swingbot.web.http.file_response import stored
 from swingbot.web.workers.controllers import Controllers
@@ -72,10 +73,6 @@ ANSWERS: Final[Mapping[Delivery, tuple[int, str]]] = {
 }
 
 
-def _refuse(status: int, error: str, **more: Any) -> JSONResponse:
-    return JSONResponse({"error": error, **more}, status_code=status)
-
-
 class NotTaken(Exception):
     """An upload is refused, temporarily or permanently; `status` is the HTTP status."""
 
@@ -112,7 +109,7 @@ class Exchange:
             )
         )
         if attempt is None or brought is None:
-            return _refuse(401, "send the attempt's token as a bearer token")
+            return problem(401, "send the attempt's token as a bearer token")
         try:
             if not brought.over and await to_thread.run_sync(
                 self._store.has, sha256, limiter=self._threads
@@ -121,13 +118,13 @@ class Exchange:
             with self._opened(attempt):
                 await self._receive(request, attempt, brought, sha256)
         except NotTaken as error:
-            return _refuse(error.status, str(error))
+            return problem(error.status, str(error))
         except ValueError as error:
-            return _refuse(400, str(error))
+            return problem(400, str(error))
         except ClientDisconnect:
-            return _refuse(400, "the connection closed before the file was complete")
+            return problem(400, "the connection closed before the file was complete")
         except ArtifactError as error:
-            return _refuse(REFUSALS.get(type(error), 503), str(error))
+            return problem(REFUSALS.get(type(error), 503), str(error))
         return JSONResponse({"sha256": sha256}, status_code=201)
 
     @contextmanager
@@ -184,13 +181,13 @@ class Exchange:
                 else await to_thread.run_sync(self._store.open, sha256, limiter=self._threads)
             )
         except ValueError as error:
-            return _refuse(400, str(error))
+            return problem(400, str(error))
         except Gone as error:
-            return _refuse(410, f"artifact {sha256} was {error}")
+            return problem(410, f"artifact {sha256} was {error}")
         except FileNotFoundError:
-            return _refuse(404, f"artifact {sha256} does not exist")
+            return problem(404, f"artifact {sha256} does not exist")
         except ArtifactError as error:
-            return _refuse(500, str(error))
+            return problem(500, str(error))
         name = name if _NAME.fullmatch(name) else sha256
         text = _TEXT.fullmatch(name) is not None
         headers = {
@@ -209,14 +206,14 @@ class Exchange:
         """
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "send the attempt's token as a bearer token")
+            return problem(401, "send the attempt's token as a bearer token")
         held = await self._controllers.hold(request, attempt)
         if isinstance(held, Response):
             return held
         lease = {} if held is None else {"lease": codec.plain(held)}
         wanted = await to_thread.run_sync(self._attempts.wanted, attempt, limiter=self._threads)
         return (
-            _refuse(404, "this attempt does not exist")
+            problem(404, "this attempt does not exist")
             if wanted is None
             else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted} | lease)
         )
@@ -225,32 +222,32 @@ class Exchange:
         """Accept the current phase of the attempt's testbox."""
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "send the attempt's token as a bearer token")
+            return problem(401, "send the attempt's token as a bearer token")
         return await self._controllers.take_phase(request, attempt)
 
     async def put_outcome(self, request: Request) -> Response:
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "send the attempt's token as a bearer token")
+            return problem(401, "send the attempt's token as a bearer token")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > limits.OUTCOME_BYTES:
-                return _refuse(
+                return problem(
                     413,
                     f"the outcome exceeds the limit of {limits.OUTCOME_BYTES} bytes",
                 )
         try:
             outcome = check_outcome(json_body.parse(bytes(body)))
         except (ContractError, ValueError, RecursionError) as error:
-            return _refuse(400, str(error)[:500])
+            return problem(400, str(error)[:500])
         missing = [
             name
             for name, file in outcome["files"].items()
             if not await to_thread.run_sync(self._store.has, file["sha256"], limiter=self._threads)
         ]
         if missing:
-            return _refuse(
+            return problem(
                 409,
                 f"upload the files first: {', '.join(sorted(missing)[:10])}",
                 missing=sorted(missing),
@@ -261,12 +258,9 @@ class Exchange:
             self._attempts.deliver, attempt, outcome, limiter=self._threads
         )
         status, words = ANSWERS[delivery]
-        return JSONResponse(
-            {"delivery": delivery.value, "message": words}
-            if status < 400
-            else {"error": words, "delivery": delivery.value},
-            status_code=status,
-        )
+        if status >= 400:
+            return problem(status, words, delivery=delivery.value)
+        return JSONResponse({"delivery": delivery.value, "message": words}, status_code=status)
 
 
 def attempt_of(request: HTTPConnection, secret: bytes) -> int | None:
@@ -287,7 +281,7 @@ def _patient(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except DatabaseAway as error:
-            return _refuse(503, str(error))
+            return problem(503, str(error))
 
     return answer
 
