@@ -583,7 +583,7 @@ def test_lists_begin_at_a_time_and_refuse_what_is_none(conn: sa.Connection, plur
             listed(since=odd)
 
 
-@pytest.mark.parametrize("plural", ["comparisons", "bisections", "incidents"])
+@pytest.mark.parametrize("plural", ["comparisons", "bisections"])
 def test_lists_take_parts_of_a_tests_name(conn: sa.Connection, plural: str) -> None:
     scenario.a_lab(conn)
 

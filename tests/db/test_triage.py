@@ -108,7 +108,11 @@ def test_incidents_are_filtered_sorted_and_paged(conn: sa.Connection) -> None:
     assert listed(conn, sort="oldest") == listed(conn, sort="change") == ["i1", "i2"]
     assert listed(conn, testbox="vm-icount") == ["i1"]
     assert listed(conn, direction="worse,better", author="DEV@example") == ["i1"]
-    assert listed(conn, metric="nothing.like.it") == []
+    assert listed(conn, metric="nothing.like.it") == listed(conn, test="nothing") == []
+    (effect,) = read.list_incidents(conn, {"testbox": "vm-icount"})
+    test = f"nothing,{effect['unit_job'][1:]}"
+    assert listed(conn, test=test, since="2001-01-02", testbox="vm-icount") == ["i1"]
+    assert listed(conn, test=test) == ["i2", "i1"]
     first = read.list_incidents(conn, {"sort": "change"}, 1)
     assert [row["id"] for row in first] == ["i1"] and first.next
     second = read.list_incidents(conn, {"sort": "change"}, 1, first.next)

@@ -36,4 +36,4 @@ def switch_mail(login: Login, decision: SwitchDecision) -> tuple[Facts, bool]:
     Raises RequestError, ServiceError.
     """
     answer = Connection(login).post(SwitchedMail, "/outbox/switch", codec.plain(decision))
-    return answer["switch"], answer["stopped_by_setting"]
+    return dict(answer["switch"]), answer["stopped_by_setting"]

@@ -24,7 +24,8 @@ from swingbot.service.ports.transaction import OpenTransaction
 from ..http.fair_threads import in_turn
 
 HEADER: Final = "idempotency-key"
-_KEY: Final = re.compile(r'"([!#-\[\]-~]{1,100})"|([A-Za-z0-9._:~+/=-]{1,100})')
+KEY: Final = r'^("[!#-\[\]-~]{1,100}"|[A-Za-z0-9._:~+/=-]{1,100})$'
+_KEY: Final = re.compile(KEY)
 
 
 class AnswersOnce:
@@ -96,14 +97,14 @@ class AnswersOnce:
 
 
 def _key(request: Request) -> str:
-    found = _KEY.fullmatch(request.headers[HEADER].strip())
-    if found is None:
+    text = request.headers[HEADER].strip()
+    if not _KEY.fullmatch(text):
         raise HTTPException(
             400,
             "Idempotency-Key must have 1 to 100 letters, digits or ._:~+/=-, such as a UUID, in"
             " double quotes or without.",
         )
-    return found[1] or found[2]
+    return text.strip('"')
 
 
 def _digest(request: Request, body: bytes) -> str:

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Match, Route
 from swingbot.core.access.roles import PURPOSES, Role
 from swingbot.core.model import ids
 from swingbot.core.model.document_version import HEADER, VERSION
+from swingbot.web.access.once import KEY
 from swingbot.web.api.document_types import DocumentType, Key, common, document_types
 from swingbot.web.api.operations import OPERATIONS, Operation, Schema
 from swingbot.web.http.error_response import PROBLEM
@@ -41,10 +42,21 @@ _ERRORS: Final = {
     HTTPStatus.NOT_FOUND: "It does not exist.",
     HTTPStatus.REQUEST_TIMEOUT: "The body arrived too slowly.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
+    HTTPStatus.CONFLICT: "The request with this key is in progress, or its answer is lost.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The key belongs to another request.",
     HTTPStatus.TOO_MANY_REQUESTS: "A limit of the client or the person's quota is reached.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The database or a place in the queue is not available now.",
 }
 _OF_BODIES: Final = (403, 408, 413)
+_OF_KEYS: Final = (409, 422)
+_KEY: Final = (
+    {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "of one request: sent again with its key within a day, it is done once",
+        "schema": {"type": "string", "pattern": KEY},
+    },
+)
 _SCALARS: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 Reading = Callable[[str, str], str]  # method, path -> `open` or `token`
@@ -65,8 +77,10 @@ def description(
             "title": "swingbot",
             "version": str(VERSION),
             "description": "Finds the commits that changed the performance of a kernel. Errors have"
-            f" one sentence for people. The header {HEADER} of each answer has the version. Send"
-            " `Accept: application/json` where an address has no `.json`.",
+            " one sentence for people. Documents have an ETag; answers to requests for work say in"
+            " RateLimit what is left of the quota. The header"
+            f" {HEADER} of each answer has the version. Send `Accept: application/json` where an"
+            " address has no `.json`.",
             "license": {"name": "GPL-2.0-or-later", "identifier": "GPL-2.0-or-later"},
         },
         "servers": [{"url": url}],
@@ -114,11 +128,11 @@ def _operation(one: Operation, limit: Limit, reading: Reading) -> dict[str, Any]
     described: dict[str, Any] = {
         "operationId": _name(one),
         "summary": one.about,
-        "parameters": [*_path_parameters(one), *_query_parameters(one)],
+        "parameters": [*_path_parameters(one), *_query_parameters(one), *_KEY * one.once],
         "security": _security(one, reading(one.method, path)),
     }
     if one.method == "POST":
-        statuses += _OF_BODIES
+        statuses += _OF_BODIES + _OF_KEYS * one.once
         described["description"] = (
             f"Role: {one.role}. The body has at most {limit(one.method, path)} bytes."
         )

@@ -27,6 +27,7 @@ from swingbot_jobs import codec
 
 Schema = dict[str, Any]
 JSON: Final = ".json"
+KNOWN: Final = "/commits/known"  # changes nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,11 @@ class Operation:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Callable[[], Schema] | None = None
     statuses: Sequence[int] = (200,)
+
+    @property
+    def once(self) -> bool:
+        """Whether a request with an Idempotency-Key is carried out once."""
+        return self.method == "POST" and self.path != KNOWN
 
 
 def _a(noun: str) -> str:
@@ -309,7 +315,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
         Role.MODERATOR,
     ),
     _post(
-        "/commits/known",
+        KNOWN,
         "Which commits the service has, in a tree or sent by you.",
         "KnownCommits",
         AskedCommits,

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Role
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportState
 from swingbot.web.access.forms import Forms
@@ -28,10 +28,15 @@ def routes(forms: Forms, readdress: Readdress, threads: FairThreads) -> list[Rou
         person = await forms.token_holder(request, Role.MODERATOR)
         id = request.path_params["id"]
         number = ids.read(id, "report")[1]
-        try:
-            state = await threads.run(client_of(request), readdress, number, f"{person.who} (web)")
-        except REFUSALS as error:
-            return refused(error)
-        return JSONResponse({"id": id, "state": state})
+
+        async def make(person: Person) -> Response:
+            who = f"{person.who} (web)"
+            try:
+                state = await threads.run(client_of(request), readdress, number, who)
+            except REFUSALS as error:
+                return refused(error)
+            return JSONResponse({"id": id, "state": state})
+
+        return await forms.once.answer(request, person, make)
 
     return [Route("/report/{id}/readdress", readdressed, methods=["POST"])]

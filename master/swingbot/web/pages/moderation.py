@@ -145,7 +145,11 @@ class ModerationPages:
         """The same for a token, with the decision as JSON; answers with the state of the switch."""
         person = await self._forms.token_holder(request, Role.MODERATOR)
         decision = await in_turn(request, json_body.read, SwitchDecision, await request.body())
-        return JSONResponse(await in_turn(request, self._switched, person.who, decision))
+
+        async def make(person: Person) -> Response:
+            return JSONResponse(await in_turn(request, self._switched, person.who, decision))
+
+        return await self._forms.once.answer(request, person, make)
 
     def _switched(self, who: str, decision: SwitchDecision) -> Row:
         self._moderator.switch(stopped=decision.stopped, who=who, why=decision.reason)
