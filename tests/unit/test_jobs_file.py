@@ -254,7 +254,8 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
             (
                 "jobs/j.yaml:1: the job names no benchmark; known are anon-touch, dbench, "
                 "hackbench, iperf, netperf, page-fault, perf-bench-futex, "
-                "perf-bench-sched-pipe, perf-bench-syscall, redis, tbench, will-it-scale"
+                "perf-bench-sched-pipe, perf-bench-syscall, redis, stress-ng, tbench, "
+                "will-it-scale"
             ),
         ),
         ("", "jobs/j.yaml:1: the job names no benchmark"),

@@ -90,6 +90,13 @@ def test_a_working_set_without_a_place_is_refused_with_the_arithmetic(text: str,
     assert str(error.value).startswith("jobs/j.yaml:1: the working set, ")
 
 
+def test_a_working_set_that_the_job_leaves_to_the_program_is_not_known() -> None:
+    jobs("stress-ng:\n  test: brk\n")
+    jobs("stress-ng:\n  test: mmap\n  bytes: 64M\n")
+    with pytest.raises(JobError, match="bytes 300 MiB = 300 MiB, is larger than 256 MiB"):
+        jobs("stress-ng:\n  test: mmap\n  bytes: 300M\n")
+
+
 def test_a_testbox_refuses_what_it_cannot_give() -> None:
     on_disk = jobs("page-fault:\nswap: disk\n")
     TESTBOX.check_settings(on_disk, "trusted")
