@@ -404,7 +404,7 @@ def test_a_metric_over_commits_is_in_the_order_of_git(site: Site) -> None:
     assert [one["comparison"] for one in document["swings"]] == [f"c{site.made.comparison}"]
     picture = site.client.get(metric(*place, form=".svg"))
     assert picture.headers["content-type"].startswith("image/svg+xml")
-    assert picture.text.count('class="base boot"') == 3 * 4 + 8 * 2
+    assert picture.text.count("<circle") == 3 * 4 + 8 * 2
     for words in (
         "v6.1.111",
         f"/incident/i{site.made.incident}",
@@ -465,11 +465,143 @@ def test_bands_come_from_the_findings_or_from_the_noise_record(site: Site) -> No
 def test_all_testboxes_of_a_metric_are_on_one_page(site: Site) -> None:
     text = site.page(metric(TREE, "vm-icount", HACKBENCH_JOB, HACKBENCH))
     assert f'href="{metric(TREE, "vm-tcg", HACKBENCH_JOB, HACKBENCH)}"' in text
-    assert '.svg?on=vm-tcg"' in text
+    assert "beside vm-icount, in per cent" in text
     other = site.client.get(
         metric(TREE, "vm-icount", HACKBENCH_JOB, HACKBENCH, form=".svg?on=vm-tcg")
     )
-    assert other.text.count('class="base boot"') == 10
+    assert other.text.count("<circle") == 10
+
+
+HISTORY = metric(TREE, "vm-icount", make.UNIT_JOB, make.METRIC)
+
+
+def plot_of(text: str) -> str:
+    """The field of the first plot of a page."""
+    found = re.search(r'<svg class="plot field".*?</svg></div>', text, re.DOTALL)
+    assert found, "the page has no plot"
+    return found[0]
+
+
+def commits_of(text: str) -> list[str]:
+    table = text[text.index('<section id="commits">') :]
+    return list(dict.fromkeys(re.findall(r'href="/variant/(v\d+)"', table)))
+
+
+def test_a_plot_leads_to_boot_kernel_comparison_incident_and_mail_without_scripts(
+    site: Site,
+) -> None:
+    report = make.a_report(site.conn, site.made.incident)
+    plot = plot_of(site.client.get(HISTORY).text)
+    title = "v6.1.111"
+    assert title in plot
+    for address, heading in (
+        (r"/boot/x\d+", "Boot x"),
+        (r"/variant/v\d+", "Kernel|Variant"),
+        (f"/comparison/c{site.made.comparison}", f"Comparison c{site.made.comparison}"),
+        (f"/incident/i{site.made.incident}", f"Incident i{site.made.incident}"),
+        (f"/report/r{report}", f"Report r{report}"),
+    ):
+        links = re.findall(f'<a href="({address})"', plot)
+        assert links, address
+        assert re.search(f"<h1[^>]*>({heading})", site.page(links[0])), links[0]
+    words = re.findall(r"<a href=\"/boot/[^>]*><title>([^<]*)</title>", plot)
+    assert len(words) == 3 * 4 + 8 * 2
+    assert all(part in words[0] for part in ("Linux 6.1.110", "A Developer", "level", "4 boots"))
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("?range=all", 0, 10),
+        ("?range=release", 5, 10),
+        ("?from=v6.1.111", 5, 10),
+        ("?to=v6.1.111", 0, 5),
+        ("?from=v6.1.112&to=v6.1.111", 5, 10),
+        ("?from=v6.1.111&by=time", 5, 10),
+    ],
+)
+def test_a_range_is_what_the_plot_and_the_table_have(
+    site: Site, query: str, first: int, last: int
+) -> None:
+    text = site.page(HISTORY + query)
+    kernels = [site.made.kernels[at] for at in range(first, last + 1)]
+    assert len(commits_of(text)) == len(kernels)
+    numbers = [4 if at in (0, 5, 10) else 2 for at in range(first, last + 1)]
+    assert plot_of(text).count("<circle") == sum(numbers)
+    assert f"{len(kernels)} commits of 11" in text
+    svg = site.client.get(f"{HISTORY}.svg{query}")
+    assert svg.text.count("<circle") == sum(numbers)
+
+
+def test_a_range_of_days_counts_from_now(site: Site) -> None:
+    assert "No commit that is shown has a value" in site.page(f"{HISTORY}?range=30d")
+    site.conn.execute(
+        sa.text("UPDATE boot SET booted_at = now() - interval '40 days' * (id % 2) WHERE k < 2")
+    )
+    assert "0 commits of 11" in site.page(f"{HISTORY}?range=30d")
+    assert re.search(r"[1-9]\d* commits? of 11", site.page(f"{HISTORY}?range=90d"))
+
+
+def test_a_prefix_of_a_commit_bounds_a_range(site: Site) -> None:
+    commits = site.made.commits
+    text = site.page(f"{HISTORY}?from={commits[2][:8]}&to={commits[3]}")
+    assert len(commits_of(text)) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("range=never", "range must be one of latest, release, 30d, 90d, all, not 'never'"),
+        ("by=size", "by must be one of order, time"),
+        ("from=zzz", "no commit of this history is 'zzz'"),
+        ("page=0", "page must be a number from 1"),
+        ("page=7", "page 7 does not exist: there are 1"),
+        ("with=vm-tcg", "with must be one of testbox, unit_job, metric, compiler, tree"),
+        ("with=testbox:vm-icount", "is what the page shows already"),
+        ("colour=red", "'colour' is not a parameter of a history"),
+        ("&".join(f"with=testbox:b{n}" for n in range(6)), "at most 6 series"),
+        ("of=0000000", "no commit of this history is '0000000'"),
+    ],
+)
+def test_a_wrong_parameter_of_a_history_is_one_sentence(site: Site, query: str, words: str) -> None:
+    assert words in site.page(f"{HISTORY}?{query}", 400)
+
+
+def test_further_series_are_in_per_cent_of_one_commit(site: Site) -> None:
+    place = metric(TREE, "vm-icount", HACKBENCH_JOB, HACKBENCH)
+    text = site.page(f"{place}?with=testbox:vm-tcg")
+    plot = plot_of(text)
+    assert plot.count("<circle") == 3 * 4 + 8 * 2
+    assert plot.count(" on testbox vm-tcg: mean") == 10
+    percents = [float(one) for one in re.findall(r"mean [^<]*runs, ([\d.]+) %", plot)]
+    assert len(percents) == 3 * 4 + 8 * 2 + 10
+    assert all(85.0 < one < 103.0 for one in percents), "the level of the first commit is 100 %"
+    assert "100 % is the level at" in text
+    counters = site.page(f"{HISTORY}?with=metric:perf-stat.instructions&of=v6.1.111")
+    assert site.made.commits[5][:12] in counters
+    percents = [float(one) for one in re.findall(r"runs, ([\d.]+) %", plot_of(counters))]
+    assert max(percents) == pytest.approx(100 / 0.82, rel=0.01)
+    assert min(percents) == pytest.approx(82.0, rel=0.01)
+    missing = site.page(f"{HISTORY}?with=testbox:nobox", 404)
+    assert "testbox 'nobox' does not exist" in missing
+
+
+def test_times_out_of_service_and_commits_without_a_boot_are_marked(site: Site) -> None:
+    site.conn.execute(
+        sa.text(
+            "INSERT INTO testbox_event (testbox, was, state, why, at) VALUES"
+            " ('vm-icount', 'idle', 'quarantined', 'its <fan> stands', :begin),"
+            " ('vm-icount', 'quarantined', 'idle', '', :end)"
+        ),
+        {"begin": make.START + timedelta(minutes=12), "end": make.START + timedelta(minutes=18)},
+    )
+    (absence,) = site.json(f"{HISTORY}.json")["absences"]
+    assert (absence["state"], absence["why"]) == ("quarantined", "its <fan> stands")
+    for by in ("order", "time"):
+        raw = site.client.get(f"{HISTORY}?by={by}").text
+        assert "vm-icount was quarantined from" in raw and "its &lt;fan&gt; stands" in raw
+    gaps = plot_of(site.page(metric(TREE, "vm-tcg", HACKBENCH_JOB, HACKBENCH)))
+    assert "4 commits have no boot here" in gaps and "5 commits have no boot here" in gaps
 
 
 def test_boots_from_before_a_unit_changed_are_listed_and_not_drawn(site: Site) -> None:

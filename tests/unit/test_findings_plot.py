@@ -11,7 +11,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from swingbot.app.commands.stats import stats
-from swingbot.web.plots.metric_plot import NoiseBand, metric_plot
+from swingbot.web.plots.metric_plot import History, HistorySeries, NoiseBand, metric_plot
 from swingbot.web.plots.plot import PlotSubject
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -54,17 +54,20 @@ def test_a_picture_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> Non
 
 def test_the_band_of_a_ramp_rises_with_it() -> None:
     columns: list[dict[str, Any]] = [
-        {"commit": str(n), "subject": "", "release": None, "variant": None, "boots": []}
+        {"commit": str(n), "subject": "", "author": "", "release": None, "variant": None}
         for n in range(10)
     ]
-    columns[5]["boots"] = [{"boot": "b1", "mean": 100.0, "runs": [100.0]}]
+    boots: list[list[dict[str, Any]]] = [[] for _ in columns]
+    boots[5] = [{"boot": "x1", "mean": 100.0, "runs": 1, "time": 0.0}]
+    series = [HistorySeries(name="", boots=boots)]
     subject = PlotSubject(
         testbox="box", unit_job="unit", metric="m", unit="", better="higher", label="box"
     )
     corners = {}
     for rise in (0.0, 4.0):
         band = NoiseBand(first=0, last=9, level=100.0, low=98.0, high=102.0, rise=rise)
-        picture = metric_plot(subject, columns, [band])
+        shown = History(subject=subject, columns=columns, series=series, bands=[band])
+        picture = metric_plot(shown)
         (points,) = re.findall(r'<polygon points="([^"]*)" class="base band"', picture)
         corners[rise] = [tuple(map(float, corner.split(","))) for corner in points.split()]
     (_, left), (_, right) = corners[0.0][:2]

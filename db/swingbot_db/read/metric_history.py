@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -22,18 +21,26 @@ JOIN bisection b ON b.id = p.bisection JOIN tree t ON t.id = b.tree
 JOIN variant v ON v.id = p.variant
 WHERE t.name = :tree AND v.commit = ANY(:commits) ORDER BY p.bisection, p.idx
 """
-# Boots are shared by image, so a boot counts for every commit whose kernel is that image.
-_BOOTS: Final = """
+# Boots are shared by image, so a boot counts for every commit whose kernel is that image. One row a
+# kernel: histories have thousands.
+_KERNELS: Final = """
 SELECT v.commit, v.id AS variant, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.origin,
-  kb.build_key, x.id AS boot, x.testbox, b.mean, b.runs, x.booted_at,
-  (SELECT min(a.name) FROM comparison_arm a
-    WHERE a.variant = v.id AND a.name ~ '^v[0-9]+[.][0-9]') AS called
-FROM variant v JOIN tree t ON t.id = v.tree JOIN kernel_build kb ON kb.build_key = v.build_key
-JOIN boot x ON x.image_sha256 = kb.image_sha256
-JOIN measured_metric m
-  ON (m.unit_job, m.metric, m.testbox) = (:unit_job, :metric, x.testbox)
-JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
-WHERE t.name = :tree ORDER BY x.id
+  kb.build_key, n.called, i.boots, i.testboxes, i.means, i.runs, i.times
+FROM (
+  SELECT x.image_sha256, array_agg(x.id ORDER BY x.id) AS boots,
+    array_agg(x.testbox ORDER BY x.id) AS testboxes, array_agg(b.mean ORDER BY x.id) AS means,
+    array_agg(b.runs ORDER BY x.id) AS runs,
+    array_agg(to_char(x.booted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') ORDER BY x.id)
+      AS times
+  FROM measured_metric m JOIN boot_mean b ON b.measured = m.id
+  JOIN boot x ON x.id = b.boot AND x.testbox = m.testbox
+  WHERE (m.unit_job, m.metric) = (:unit_job, :metric) GROUP BY 1
+) i
+JOIN kernel_build kb ON kb.image_sha256 = i.image_sha256
+JOIN variant v ON v.build_key = kb.build_key JOIN tree t ON t.id = v.tree
+LEFT JOIN (SELECT variant, min(name) AS called FROM comparison_arm
+  WHERE name ~ '^v[0-9]+[.][0-9]' GROUP BY 1) n ON n.variant = v.id
+WHERE t.name = :tree ORDER BY i.boots[1], v.id
 """
 _MARKS: Final = """
 SELECT s.id, s.comparison, s.testbox, s.direction, coalesce(f.change_pct, s.change_pct)
@@ -49,7 +56,8 @@ ORDER BY s.id
 """
 _CULPRITS: Final = """
 SELECT DISTINCT coalesce(i.merged_into, i.id) AS incident, j.status, v.commit, v.subject, b.testbox,
-  b.id AS bisection, f.change_pct
+  b.id AS bisection, f.change_pct, (SELECT coalesce(array_agg('r' || r.id ORDER BY r.id), '{}')
+    FROM report r WHERE r.incident = j.id AND r.state <> 'dropped') AS reports
 FROM sighting s JOIN incident i ON i.id = s.incident
 JOIN incident j ON j.id = coalesce(i.merged_into, i.id)
 JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
@@ -73,6 +81,14 @@ SELECT x.name, x.state, x.tbox_group, x.facts->>'label' AS label,
     WHERE x.state = 'gone' AND o.state <> 'gone' AND o.tbox_group = x.tbox_group) AS others
 FROM testbox x WHERE x.name = ANY(:names) OR x.name = :name ORDER BY x.name
 """
+# When the testbox was out of service.
+_ABSENCES: Final = """
+SELECT e.state, e.why, e.begin, e."end" FROM (
+  SELECT id, state, why, at AS begin, lead(at) OVER (ORDER BY id) AS "end"
+  FROM testbox_event WHERE testbox = :testbox) e
+WHERE e.state IN ('quarantined', 'lost', 'drained') ORDER BY e.id DESC LIMIT :most
+"""
+_MOST_ABSENCES: Final = 50
 # Unit jobs and metrics of the last boots of the tree's kernels on the testbox.
 _CHOICES: Final = """
 SELECT DISTINCT m.unit_job, m.metric
@@ -118,22 +134,22 @@ def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, 
     `kernels`: {commit, variant, subject, author, release, kconfig, compiler, layout, origin,
     build_key, tip, ordered, boots: [{boot, testbox, mean, runs, booted_at}]}. `ordered` is False
     where neither the tips of the branch nor a bisection says where the commit belongs; those follow
-    the others. `swings`, `culprits` and `findings` are those of the metric on all testboxes,
-    `noise` its records by testbox, `units` the units that its rows had, oldest first, `testboxes`
-    those that measured it. Raises NotFound with the nearest names.
+    the others. `absences`: when the testbox was out of service, the latest first, as {state, why,
+    begin, end (None: still)}. `swings`, `culprits` and `findings` are those of the metric on all
+    testboxes, `noise` its records by testbox, `units` the units that its rows had, oldest first,
+    `testboxes` those that measured it. Raises NotFound with the nearest names.
     """
     of = result_tree(conn, tree)
     place = {"tree": tree, "unit_job": unit_job, "metric": metric}
-    boots = rows(conn, _BOOTS, **place)
-    if not any(boot["testbox"] == testbox for boot in boots):
-        raise NotFound(_no_boots(conn, testbox, boots, place))
-    kernels = _kernels(boots)
+    kernels = [_kernel(row) for row in conn.execute(sa.text(_KERNELS), place)]
+    names = {boot["testbox"] for kernel in kernels for boot in kernel["boots"]}
+    if testbox not in names:
+        raise NotFound(_no_boots(conn, testbox, sorted(names), place))
     tips, order = _order(conn, tree, [kernel["commit"] for kernel in kernels])
     known = {commit: at for at, commit in enumerate(order)}
     for kernel in kernels:
-        kernel |= {"tip": kernel["commit"] in tips, "ordered": kernel["commit"] in known}
+        kernel["tip"], kernel["ordered"] = kernel["commit"] in tips, kernel["commit"] in known
     kernels.sort(key=lambda one: known.get(one["commit"], len(known)))
-    names = sorted({boot["testbox"] for boot in boots})
     return {
         "tree": tree,
         "testbox": testbox,
@@ -165,46 +181,63 @@ def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, 
             row | {key: shown("comparison", row[key]) for key in ("first", "last")}
             for row in rows(conn, _UNITS, **place)
         ],
-        "testboxes": rows(conn, _TESTBOXES, names=names, name=testbox),
+        "testboxes": rows(conn, _TESTBOXES, names=sorted(names), name=testbox),
+        "absences": rows(conn, _ABSENCES, testbox=testbox, most=_MOST_ABSENCES),
     }
 
 
-def _kernels(boots: Iterable[Row]) -> list[Row]:
-    of_variant: dict[int, Row] = {}
-    own = ("boot", "testbox", "mean", "runs", "booted_at")
-    for boot in boots:
-        facts = {key: boot[key] for key in boot if key not in (*own, "called")}
-        kernel = of_variant.setdefault(
-            boot["variant"],
-            facts
-            | {"variant": shown("variant", boot["variant"]), "boots": []}
-            | {"release": release_of(boot["subject"], boot["called"])},
-        )
-        listed = {key: boot[key] for key in own} | {"boot": shown("boot", boot["boot"])}
-        kernel["boots"].append(listed)
-    return list(of_variant.values())
+def _kernel(row: sa.Row[Any]) -> Row:
+    facts: tuple[Any, ...] = tuple(row)
+    commit, variant, subject, author, kconfig, compiler, layout, origin, build_key, called = facts[
+        :10
+    ]
+    of_boots = facts[10:]
+    return {
+        "commit": commit,
+        "variant": shown("variant", variant),
+        "subject": subject,
+        "author": author,
+        "kconfig": kconfig,
+        "compiler": compiler,
+        "layout": layout,
+        "origin": origin,
+        "build_key": build_key,
+        "release": release_of(subject, called),
+        "boots": [
+            {
+                "boot": shown("boot", boot),
+                "testbox": testbox,
+                "mean": mean,
+                "runs": runs,
+                "booted_at": time,
+            }
+            for boot, testbox, mean, runs, time in zip(*of_boots, strict=True)
+        ],
+    }
 
 
 def _order(conn: sa.Connection, tree: str, commits: list[str]) -> tuple[set[str], list[str]]:
     """Tips, and all commits whose place is known: tips as they were seen, and between them the
     points of bisections.
     """
-    order: list[str] = [tip["commit"] for tip in rows(conn, _TIPS, tree=tree)]
-    tips = set(order)
+    order: list[str] = list(conn.execute(sa.text(_TIPS), {"tree": tree}).scalars())
+    tips, known = set(order), set(order)
     before: Row | None = None
     for point in rows(conn, _POINTS, tree=tree, commits=commits):
         same = before is not None and before["bisection"] == point["bisection"]
-        if point["commit"] not in order:
+        if point["commit"] not in known:
             at = order.index(before["commit"]) + 1 if same and before else len(order)
             order.insert(at, point["commit"])
+            known.add(point["commit"])
         before = point
     return tips, order
 
 
-def _no_boots(conn: sa.Connection, testbox: str, boots: list[Row], place: dict[str, str]) -> str:
+def _no_boots(
+    conn: sa.Connection, testbox: str, elsewhere: list[str], place: dict[str, str]
+) -> str:
     """Say why there is nothing to show, and what there is instead."""
     tree, unit_job, metric = (place[key][:80] for key in ("tree", "unit_job", "metric"))
-    elsewhere = sorted({boot["testbox"] for boot in boots})
     known = first(conn, "SELECT state FROM testbox WHERE name = :name", name=testbox)
     if elsewhere:
         why = (

@@ -1,7 +1,7 @@
 """The web application (Starlette): pages, JSON, plots and raw results. Read-only.
 
-Everything is rendered on the server. Pages run no scripts, and the headers forbid them:
-text from a kernel, a patch or a mail is shown as text, whatever it contains.
+Everything is rendered on the server. Pages are complete without scripts, and the headers allow only
+those of `static/`: text from a kernel, a patch or a mail is shown as text, whatever it contains.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .ports import (
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; img-src 'self'; style-src 'self';"
+        "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self';"
         " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",

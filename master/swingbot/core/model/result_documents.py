@@ -125,8 +125,11 @@ class MetricOverCommits(TypedDict):
     # `bisection`, `commit`, `source`, `spread_ratio`
     swings: list[dict[str, Any]]
     # on all testboxes: `incident`, `status`, `commit`, `subject`, `testbox`, `bisection`,
-    # `change_pct`
+    # `change_pct`, `reports` (ids of its mails)
     culprits: list[dict[str, Any]]
+    # when the testbox was out of service, latest first: `state`, `why`, `begin`, `end`
+    # (null: still)
+    absences: list[dict[str, Any]]
     units: list[dict[str, Any]]  # units that its rows had: `unit`, `first`, `last`, `until`
     noise: dict[str, Any] | None  # noise record
     # that measured it: `name`, `state`, `tbox_group`, `label`, `others`, `commits`, `boots`,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -16,20 +18,23 @@ from swingbot.core.limits import FIELD_CHARACTERS
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw.tables import CsvColumn, csv_lines
 from swingbot.core.text.plain import cut
-from swingbot.service.ports import Lab
-from swingbot.service.report.metric_document import PLOTTED, MetricHistories
+from swingbot.service.ports import Lab, RequestError
+from swingbot.service.report.metric_document import MetricHistories
 from swingbot.service.report.results_query import HistoryQuery, checked
 
 from ..http.csv_attachment import csv_attachment
-from ..http.filters import swing_change
 from ..http.render import Renderer, metric_page
 from ..http.snapshot_reader import SnapshotReader
-from ..plots.metric_plot import HistoryMark, NoiseBand, metric_plot
+from ..plots.metric_plot import (
+    inline,
+    legend,
+    metric_plot,
+)
 from ..plots.picture import picture
-from ..plots.plot import PlotSubject
 from ..ports import Row
+from .history_view import AXES, BESIDE, LINES, RANGES, HistoryView, selected, view_of
+from .shown_history import ShownHistory
 
-_LINES: Final = 200  # latest commits in the table
 _PLOTS: Final = 6  # further testboxes with a plot
 _FORMS: Final = ("json", "csv", "svg")
 _CSV: Final = (
@@ -97,74 +102,84 @@ class MetricPages:
         names, form = _without_form(request.path_params["names"])
         if "\0" in tree + testbox + names or len(names) > 2 * FIELD_CHARACTERS:
             raise NotFound("this page does not exist: its address has no valid names")
-        kconfig, compiler = (_text(request, name) for name in ("kconfig", "compiler"))
+        view = view_of(request.query_params)
         with self._source.reading() as conn:
             unit_job, metric = self._source.read.known_names(conn, testbox, names)
             if not metric:
                 raise NotFound(
                     "an address of a metric is /metric/<tree>/<testbox>/<unit job>/<metric>"
                 )
-        document = self._histories.document(
-            HistoryQuery(
-                metric=metric,
-                tree=tree,
-                testbox=testbox,
-                unit_job=unit_job,
-                kconfig=kconfig,
-                compiler=compiler,
-            )
+        query = HistoryQuery(
+            metric=metric,
+            tree=tree,
+            testbox=testbox,
+            unit_job=unit_job,
+            kconfig=view.kconfig,
+            compiler=view.compiler,
         )
+        document = self._histories.document(query)
         if form == "json":
             return JSONResponse(document)
         if form == "csv":
             return _spreadsheet(document)
+        shown = self._shown(query, document, view)
         if form == "svg":
-            return picture(self._plot(document, _text(request, "on") or testbox))
-        page = metric_page(tree, testbox, unit_job, metric)
-        query = urlencode([(k, v) for k, v in (("kconfig", kconfig), ("compiler", compiler)) if v])
+            return picture(metric_plot(shown.history(view.on or testbox)))
+        return self._page(document, shown)
+
+    def _shown(self, query: HistoryQuery, document: Row, view: HistoryView) -> ShownHistory:
+        points, words = selected(document["points"], view, datetime.now(UTC))
+        beside = []
+        for field, name in view.beside:
+            if getattr(query, field) == name:
+                raise RequestError(f"{field} {cut(name, 60)!r} is what the page shows already")
+            beside.append((f"{field.replace('_', ' ')} {name}", self._beside(query, field, name)))
+        if any(field == "tree" for field, _ in view.beside) and view.by != "time":
+            view = replace(view, by="time")
+            words += "; trees are drawn by time, because they have no order in common"
+        return ShownHistory(document=document, view=view, points=points, words=words, beside=beside)
+
+    def _beside(self, query: HistoryQuery, field: str, name: str) -> Row:
+        changes = {"kconfig": "", "compiler": ""} if field == "tree" else {}
+        return self._histories.document(replace(query, **{**changes, field: name}))
+
+    def _page(self, document: Row, shown: ShownHistory) -> Response:
+        view, testbox = shown.view, document["testbox"]
+        page = metric_page(document["tree"], testbox, document["unit_job"], document["metric"])
+        plot, words = inline(shown.history(testbox))
+        others = [one for one in document["testboxes"] if one["name"] != testbox]
+        drawn = [
+            (one["name"], *map(Markup, inline(shown.history(one["name"], alone=True))))
+            for one in others[:_PLOTS]
+        ]
+        latest = shown.points[::-1]
+        pages = max(1, -(-len(latest) // LINES))
+        if view.page > pages:
+            raise RequestError(f"page {view.page} does not exist: there are {pages}")
+        lines = latest[LINES * (view.page - 1) : LINES * view.page]
         return self._renderer.page(
             "metric.html",
             this=document,
             page=page,
-            suffix=query,
-            shown=document["points"][-_LINES:][::-1],
-            others=[one for one in document["testboxes"] if one["name"] != testbox],
+            view=view,
+            suffix=HistoryView(kconfig=view.kconfig, compiler=view.compiler).query(),
+            series=[],
+            ranges=RANGES,
+            axes=AXES,
+            fields=BESIDE,
+            selection=shown.words,
+            plot=Markup(plot),  # of SVG's own functions, which escape
+            plot_words=words,
+            legend=[(Markup(mark), name) for mark, name in legend(shown.names)],
+            notes=shown.notes,
+            percent_of=shown.percent_of,
+            shown=lines,
+            pages=pages,
+            others=others,
+            drawn=drawn,
             plots=_PLOTS,
-            compare=_compare(document),
+            compare=_compare(document, lines),
         )
-
-    def _plot(self, document: Row, testbox: str) -> str:
-        named = {one["name"]: one for one in document["testboxes"]}
-        if testbox not in named:
-            raise NotFound(f"{testbox[:80]!r} has no boot that reports this metric")
-        columns = [
-            point
-            | {"boots": [b for b in point["boots"] if b["testbox"] == testbox and b["counts"]]}
-            for point in document["points"][-PLOTTED:]
-        ]
-        at = {column["commit"]: index for index, column in enumerate(columns)}
-        own = testbox == document["testbox"]
-        subject = PlotSubject(
-            testbox=testbox,
-            unit_job=document["unit_job"],
-            metric=document["metric"],
-            unit=document["unit"] or "",
-            better=document["better"],
-            label=named[testbox]["label"],
-        )
-        bands = [
-            NoiseBand(
-                first=at.get(band["first"], 0),
-                last=at.get(band["last"], len(columns) - 1),
-                level=band["level"],
-                low=band["low"],
-                high=band["high"],
-                rise=band["rise"],
-            )
-            for band in (document["bands"] if own else ())
-            if band["last"] in at
-        ]
-        return metric_plot(subject, columns, bands, _marks(document, testbox, at))
 
 
 def _text(request: Request, name: str) -> str:
@@ -176,40 +191,13 @@ def _without_form(names: str) -> tuple[str, str]:
     return (stem, form) if form in _FORMS else (names, "")
 
 
-def _marks(document: Row, testbox: str, at: Mapping[str, int]) -> list[HistoryMark]:
-    marks = [
-        HistoryMark(
-            column=at[swing["commit"]],
-            id=swing["comparison"],
-            href=f"/comparison/{swing['comparison']}",
-            words=f"swing of {swing_change(swing)}, {swing['state'].replace('_', ' ')}",
-            kind="swing",
-        )
-        for swing in document["swings"]
-        if swing["testbox"] == testbox and swing["commit"] in at
-    ]
-    for one in document["culprits"]:
-        if one["testbox"] == testbox and one["commit"] in at:
-            change = "" if one["change_pct"] is None else f" {one['change_pct']:+.1f} %"
-            marks.append(
-                HistoryMark(
-                    column=at[one["commit"]],
-                    id=one["incident"],
-                    href=f"/incident/{one['incident']}",
-                    words=f"incident {one['incident']}:{change} {cut(one['subject'], 80)}",
-                    kind="incident",
-                )
-            )
-    return marks
-
-
-def _compare(document: Row) -> dict[str, str]:
-    """For each commit, the page that compares it with the measured one before it."""
-    links, before = {}, None
+def _compare(document: Row, lines: Sequence[Row]) -> dict[str, str]:
+    """For each commit of the table, the page that compares it with the measured one before it."""
+    links, before, shown = {}, None, {point["commit"] for point in lines}
     for point in document["points"]:
         if point["level"] is None:
             continue
-        if before is not None:
+        if before is not None and point["commit"] in shown:
             query = [("tree", document["tree"]), ("kernel", before["variant"])]
             query += [("kernel", point["variant"]), ("testbox", document["testbox"])]
             query += [("test", document["unit_job"])]

@@ -6,38 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+from typing import Final
 
-# Okabe and Ito's palette, safe for colour-blind readers; marks also differ in shape.
-STYLE = """
-svg { color-scheme: light dark; font: 12px system-ui, sans-serif; --ink: #1c2430; --soft: #5b6675;
-      --grid: #dde2e9; --paper: #fff;
-      --base: #0072b2; --head: #d55e00;
-      --mark: #fdf0d5; --third: #a0568a; --bad: #b3261e; --good: #146c43; --warn: #8a5300 }
-@media (prefers-color-scheme: dark) { svg { --ink: #e6eaf0; --soft: #9aa6b5; --grid: #333c48;
-      --paper: #171c23;
-      --base: #56b4e9; --head: #e69f00;
-      --mark: #3a3220; --third: #cc79a7; --bad: #ffb4ab; --good: #8fdcb0; --warn: #f3cd8b } }
-text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px }
-.title { font-weight: 600; font-size: 13px }
-.paper { fill: var(--paper) } .grid { stroke: var(--grid); stroke-width: 1 }
-.axis { stroke: var(--soft); stroke-width: 1 }
-.base { fill: var(--base); stroke: var(--base) } .head { fill: var(--head); stroke: var(--head) }
-.third { fill: var(--third); stroke: var(--third) }
-.run { fill-opacity: .5; stroke-width: 0 } .boot { fill-opacity: .85; stroke-width: 0 }
-.mean { stroke-width: 2.5 }
-.level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12;
-      stroke: none }
-.mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft);
-      stroke-width: 1.8; fill: none }
-.coming { fill: var(--ink) } .hint { fill: var(--third); font-weight: 600 }
-.probability { fill: var(--third); stroke: none }
-.worse { --c: var(--bad) } .better { --c: var(--good) } .changed { --c: var(--warn) }
-.bar { stroke: var(--c, var(--soft)); stroke-width: 1.6 } .dot { fill: var(--c, var(--soft));
-      stroke: var(--c, var(--soft)); stroke-width: 1.4 }
-.open { fill: var(--paper) } .said { fill: var(--c, var(--soft));
-      font-variant-numeric: tabular-nums } .stripe { fill: var(--grid); fill-opacity: .35 }
-a:hover .run { fill-opacity: 1 }
-"""
+# Style of every plot: inside of a picture, and a style sheet of the pages that draw one inline.
+STYLE: Final = (Path(__file__).parents[1] / "static" / "plot.css").read_text(encoding="utf-8")
+Place = float | str  # pixels, or a length such as "12.5%"
 
 
 def attributes(**properties: object) -> str:
@@ -63,24 +37,27 @@ def element(name: str, *children: str, **properties: object) -> str:
 
 
 def text(
-    x: float,
+    x: Place,
     y: float,
     words: str,
     class_: str | None = None,
     anchor: str = "start",
     rotate: int | None = None,
+    dx: float | None = None,
 ) -> str:
+    """`dx`: pixels to the right of `x`; `rotate` needs an `x` in pixels."""
     turn = f"rotate({rotate} {x:.1f} {y:.1f})" if rotate is not None else None
+    kept = anchor if anchor != "start" else None
     return element(
-        "text", escape(words), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn
+        "text", escape(words), x=x, y=y, dx=dx, class_=class_, text_anchor=kept, transform=turn
     )
 
 
-def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
+def line(x1: Place, y1: float, x2: Place, y2: float, class_: str | None) -> str:
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def disc(x: float, y: float, r: float, class_: str) -> str:
+def disc(x: Place, y: float, r: float, class_: str | None) -> str:
     return element("circle", cx=x, cy=y, r=r, class_=class_)
 
 
@@ -110,8 +87,8 @@ def link(href: str, title: str, *children: str) -> str:
 def document(width: int, height: int, title: str, parts: Iterable[str]) -> str:
     paper = element("rect", class_="paper", width=width, height=height)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
-        f' height="{height}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}" role="img">'
         f"<title>{escape(title)}</title><style>{STYLE}</style>{paper}{''.join(parts)}</svg>\n"
     )
 

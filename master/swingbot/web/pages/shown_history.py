@@ -1,0 +1,237 @@
+"""What a page draws of a metric's history: its own series, and further ones beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.text.numbers import count
+from swingbot.core.text.plain import cut
+from swingbot.service.ports import RequestError
+
+from ..http.filters import swing_change
+from ..plots.metric_plot import History, HistoryMark, HistoryPeriod, HistorySeries, NoiseBand
+from ..plots.plot import PlotSubject
+from ..ports import Row
+from .history_view import HistoryView, selected
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownHistory:
+    """`points` are those of the document that the view selects, `words` which those are; `beside`
+    has further series as (name, document)."""
+
+    document: Row
+    view: HistoryView
+    points: Sequence[Row]
+    words: str
+    beside: Sequence[tuple[str, Row]] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the series; none if there is one."""
+        own = f"{self.document['metric']} of {self.document['unit_job']} on"
+        return [f"{own} {self.document['testbox']}", *(name for name, _ in self.beside)][
+            : 0 if not self.beside else None
+        ]
+
+    @cached_property
+    def percent_of(self) -> str:
+        """The commit whose level is 100 %; empty if values are drawn as they are."""
+        if self.view.ref:
+            bounds = replace(self.view, first=self.view.ref, last=self.view.ref)
+            chosen, _ = selected(self.document["points"], bounds, datetime.now(UTC))
+            return str(chosen[0]["commit"])
+        if not self.beside:
+            return ""
+        measured = [
+            {point["commit"] for point in one["points"] if point["level"] is not None}
+            for _, one in self.beside
+            if one["tree"] == self.document["tree"]
+        ]
+        own = [point["commit"] for point in self.points if point["level"] is not None]
+        common = (commit for commit in own if all(commit in one for one in measured))
+        return str(next(common, own[0] if own else ""))
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What of the further series is not drawn, or drawn from another commit."""
+        own, notes = {point["commit"] for point in self.points}, []
+        for name, other in self.beside:
+            if not self._drawn(other):
+                notes.append(f"{name} has measured none of these commits")
+                continue
+            at = self._level_at(other)[0]
+            if at != self.percent_of:
+                notes.append(f"of {name}, 100 % is {at[:12]}")
+            elif self.view.span == "all" and not (self.view.first or self.view.last):
+                commits = {one["commit"] for one in other["points"] if one["level"] is not None}
+                if more := len(commits - own):
+                    words = count(more, "commit")
+                    notes.append(f"{words} of {name} left out: they are not measured here")
+        return notes
+
+    def history(self, testbox: str, *, alone: bool = False) -> History:
+        """The plot on this testbox; `alone`: without further series. Raises NotFound."""
+        document, own = self.document, testbox == self.document["testbox"]
+        named = {one["name"]: one for one in document["testboxes"]}
+        if testbox not in named:
+            raise NotFound(f"{testbox[:80]!r} has no boot that reports this metric")
+        beside = [] if alone or not own else [one for one in self.beside if self._drawn(one[1])]
+        relative = own and not alone and bool(self.percent_of)
+        columns = [*self.points]
+        scale = 100.0 / self._level_at(document)[1] if relative else 1.0
+        series = [HistorySeries(name="", boots=_boots(columns, testbox), scale=scale)]
+        for name, other in beside:
+            boots = self._drawn(other)
+            if other["tree"] != document["tree"]:  # its commits are columns of their own
+                columns += [point for point in other["points"] if point["commit"] in boots]
+                lists: list[list[Row]] = [[]] * (len(columns) - len(boots)) + list(boots.values())
+            else:
+                lists = [boots.get(point["commit"], []) for point in self.points]
+            level = 100.0 / self._level_at(other)[1]
+            series.append(HistorySeries(name=name, boots=lists, scale=level))
+        at = {point["commit"]: index for index, point in enumerate(self.points)}
+        return History(
+            subject=PlotSubject(
+                testbox=testbox,
+                unit_job=document["unit_job"],
+                metric=document["metric"],
+                unit=document["unit"] or "",
+                better=document["better"],
+                label=named[testbox]["label"],
+            ),
+            columns=columns,
+            series=[_padded(one, len(columns)) for one in series],
+            bands=_bands(document, at, scale) if own else (),
+            marks=_marks(document, testbox, at),
+            periods=_periods(document) if own else (),
+            percent_of=self.percent_of if relative else "",
+            by_time=self.view.by == "time",
+        )
+
+    def _drawn(self, other: Row) -> dict[str, list[Row]]:
+        """Boots of a further series by commit: of the commits that are shown, or of another tree
+        of the time that is shown."""
+        found = dict(
+            zip(
+                (point["commit"] for point in other["points"]),
+                _boots(other["points"], other["testbox"]),
+                strict=True,
+            )
+        )
+        if other["tree"] == self.document["tree"]:
+            own = {point["commit"] for point in self.points}
+            return {commit: boots for commit, boots in found.items() if boots and commit in own}
+        times = [
+            one["time"] for of in _boots(self.points, self.document["testbox"]) for one in of
+        ] or [0.0]
+        low, high = min(times), max(times)
+        return {
+            commit: boots
+            for commit, boots in found.items()
+            if boots and low <= min(one["time"] for one in boots) <= high
+        }
+
+    def _level_at(self, document: Row) -> tuple[str, float]:
+        """The commit that is 100 % of a document, and its level. Raises RequestError."""
+        shown = self._drawn(document) if document is not self.document else None
+        measured = [
+            point
+            for point in document["points"]
+            if point["level"] is not None and (shown is None or point["commit"] in shown)
+        ]
+        exact = [point for point in measured if point["commit"] == self.percent_of]
+        if not exact and document is self.document:
+            raise RequestError(
+                f"{cut(self.view.ref, 60)!r} has no value here, so nothing can be in per cent of it"
+            )
+        at = (exact or measured)[0]
+        if not at["level"]:
+            raise RequestError(f"the level at {at['commit'][:12]} is 0: per cent need another one")
+        return str(at["commit"]), float(at["level"])
+
+
+def _padded(series: HistorySeries, width: int) -> HistorySeries:
+    return replace(series, boots=[*series.boots, *[[]] * (width - len(series.boots))])
+
+
+def _boots(points: Sequence[Row], testbox: str) -> list[list[Row]]:
+    """Boots on a testbox that count, by point, with their `time` in seconds since 1970."""
+    return [
+        [
+            boot | {"time": _seconds(boot["booted_at"])}
+            for boot in point["boots"]
+            if boot["testbox"] == testbox and boot["counts"]
+        ]
+        for point in points
+    ]
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _bands(document: Row, at: Mapping[str, int], scale: float) -> list[NoiseBand]:
+    return [
+        NoiseBand(
+            first=at.get(band["first"], 0),
+            last=at.get(band["last"], len(at) - 1),
+            **{name: band[name] * scale for name in ("level", "low", "high", "rise")},
+        )
+        for band in document["bands"]
+        if band["last"] in at or band["first"] in at
+    ]
+
+
+def _periods(document: Row) -> list[HistoryPeriod]:
+    return [
+        HistoryPeriod(
+            begin=_seconds(one["begin"]),
+            end=_seconds(one["end"]) if one["end"] else datetime.now(UTC).timestamp(),
+            words=f"{document['testbox']} was {one['state']} from {one['begin']}"
+            f" to {one['end'] or 'now'}: {cut(one['why'], 160)}",
+        )
+        for one in document["absences"]
+    ]
+
+
+def _marks(document: Row, testbox: str, at: Mapping[str, int]) -> list[HistoryMark]:
+    marks = [
+        HistoryMark(
+            column=at[swing["commit"]],
+            id=swing["comparison"],
+            href=f"/comparison/{swing['comparison']}",
+            words=f"swing of {swing_change(swing)}, {swing['state'].replace('_', ' ')}",
+            kind="swing",
+        )
+        for swing in document["swings"]
+        if swing["testbox"] == testbox and swing["commit"] in at
+    ]
+    for one in document["culprits"]:
+        if one["testbox"] == testbox and one["commit"] in at:
+            change = "" if one["change_pct"] is None else f" {one['change_pct']:+.1f} %"
+            subject = cut(one["subject"], 80)
+            marks.append(
+                HistoryMark(
+                    column=at[one["commit"]],
+                    id=one["incident"],
+                    href=f"/incident/{one['incident']}",
+                    words=f"incident {one['incident']}:{change} {subject}",
+                    kind="incident",
+                )
+            )
+            marks += [
+                HistoryMark(
+                    column=at[one["commit"]],
+                    id=report,
+                    href=f"/report/{report}",
+                    words=f"mail {report} of incident {one['incident']}: {subject}",
+                    kind="mail",
+                )
+                for report in one["reports"][:1]
+            ]
+    return marks
