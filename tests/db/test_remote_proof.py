@@ -40,7 +40,7 @@ def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
     """The same command on the host of the service and from elsewhere."""
-    token = site.token(f"Ada {words}", Role.MODERATOR)["Authorization"].split()[1]
+    token = site.token(f"Ada {words[:40]}", Role.MODERATOR)["Authorization"].split()[1]
     settings = site.settings
     host = brain_environment(settings.state, settings.db.url)
     host["SWINGBOT_WEB_PORT"] = str(settings.web.port)
@@ -52,12 +52,20 @@ def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
     [
         ("report classes", "page-fault.per_process_ops"),
         ("report classes --json", '"words"'),
+        ("recipients tip --tree fake", "dry run: it is sent only to"),
+        ("recipients tip --tree fake --base base --json", '"really_to"'),
+        ("recipients tip^ --tree fake --json", '"commit"'),
+        ("recipients tip..base --tree fake", "is not a valid commit name"),
+        ("recipients {long} --tree fake", "is not a valid commit name"),
+        ("recipients nothing --tree fake", "has no commit, tag or branch"),
+        ("recipients tip --tree none", "tree 'none' does not exist"),
+        ("recipients tip --tree fake --base -x", "is not a valid commit name"),
     ],
 )
 def test_what_only_reads_has_the_same_bytes(
     site: Served, tmp_path: Path, words: str, shown: str
 ) -> None:
-    here, away = both(site, tmp_path, words)
+    here, away = both(site, tmp_path, words.replace("{long}", "x" * 5000))
     assert shown in here.output
     assert (away.exit_code, away.stdout, away.stderr) == (here.exit_code, here.stdout, here.stderr)
 

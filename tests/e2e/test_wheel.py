@@ -115,9 +115,8 @@ def test_bisect_run_finds_a_commit_without_an_extra(plain: Path, tmp_path: Path)
             "swingbot tree needs the extra \"master\": pip install 'swingbot[master] @ WHEEL'",
         ),
         (
-            ["swingbot", "recipients", "HEAD"],
-            'swingbot recipients needs the extra "master": pip install '
-            "'swingbot[master] @ WHEEL'",
+            ["swingbot", "testbox", "list"],
+            "swingbot testbox needs the extra \"master\": pip install 'swingbot[master] @ WHEEL'",
         ),
         (
             ["swingbot-worker", "build"],

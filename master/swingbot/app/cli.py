@@ -77,7 +77,7 @@ COMMANDS: Final = {
         "proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER, ()
     ),
     "recipients": Place(
-        "recipients:recipients", "Show who would receive a report about a commit", _MAINTAINER
+        "recipients:recipients", "Show who would receive a report about a commit", _MAINTAINER, ()
     ),
     "up": Place(
         "service:up",

@@ -115,6 +115,11 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return read.report_classes(conn), self._settings.mail.release
 
+    def recipients(self, tree: str, commit: str, base: str | None) -> Facts:
+        from swingbot.service.report.foresee_recipients import foresee_recipients
+
+        return cast(Facts, foresee_recipients(self._lab(), tree, commit, base))
+
     def results(self, query: ResultsQuery) -> Facts:
         from swingbot.service.report.existing_results import ExistingResults
 

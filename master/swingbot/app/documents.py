@@ -80,6 +80,10 @@ class Documents(Protocol):
         """Classes of reports with their records, and the setting `mail.release`."""
         ...
 
+    def recipients(self, tree: str, commit: str, base: str | None) -> Facts:
+        """Who would get a report about a commit: a `Recipients`."""
+        ...
+
     def results(self, query: ResultsQuery) -> Facts:
         """Kernels compared by boots that exist; for fewer than two, those that have boots."""
         ...

@@ -41,6 +41,7 @@ from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
+from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import cancel_table
 from swingbot.service.table.known_commits import known_commits as known
@@ -200,6 +201,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *wheel.routes(renderer, lambda: offered_wheel(web.wheel), web.read),
         *addressing.routes(
             forms,
+            lambda *named: foresee_recipients(lab(), *named),
             lambda report, who: readdress(lab(), report, who),
             fair(MAINTAINERS_THREADS),
         ),

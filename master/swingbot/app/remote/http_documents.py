@@ -26,7 +26,13 @@ from swingbot.core.model.list_documents import (
 )
 from swingbot.core.model.order_documents import Boot, Order
 from swingbot.core.model.plan_documents import Explanation
-from swingbot.core.model.report_documents import LineOfAReport, Moderation, Outbox, Report
+from swingbot.core.model.report_documents import (
+    LineOfAReport,
+    Moderation,
+    Outbox,
+    Recipients,
+    Report,
+)
 from swingbot.core.model.result_documents import ChoiceOfKernels, MetricOverCommits, Results
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
@@ -118,6 +124,10 @@ class HttpDocuments:
     def report_classes(self) -> tuple[list[Facts], str]:
         facts = self._service.json(Moderation, "/moderation.json")
         return facts["classes"], str(facts["settings"]["release"])
+
+    def recipients(self, tree: str, commit: str, base: str | None) -> Facts:
+        query = {"tree": tree, "commit": commit} | ({} if base is None else {"base": base})
+        return cast(Facts, self._service.json(Recipients, "/recipients.json", query))
 
     def results(self, query: ResultsQuery) -> Facts:
         # those of fewer than two kernels are the ones to choose from

@@ -83,16 +83,21 @@ def ends_of_branch(tree: Tree) -> list[str]:
     return [end for end in (tree.tip_commit, tree.base_commit) if end is not None]
 
 
-def branch_commit(git: Git, tree: Tree, ref: str) -> str:
-    """Return the commit that `ref` names in the tree's own branch, as fetched into the mirror.
-
-    The mirror also holds other trees and other people's patches. Raises RequestError, NotOnBranch.
-    """
+def check_name(ref: str) -> None:
+    """Raise RequestError for what may not name a commit over the web."""
     if _REF.fullmatch(ref) is None or ".." in ref:
         raise RequestError(
             f"{ref[:80]!r} is not a valid commit name: give a hash or a prefix of one, a tag,"
             " `base` or `tip`"
         )
+
+
+def branch_commit(git: Git, tree: Tree, ref: str) -> str:
+    """Return the commit that `ref` names in the tree's own branch, as fetched into the mirror.
+
+    The mirror also holds other trees and other people's patches. Raises RequestError, NotOnBranch.
+    """
+    check_name(ref)
     try:
         commit = git.resolve(tree.name, "tip" if ref == tree.branch else ref)
     except GitError as error:

@@ -225,6 +225,17 @@ OPERATIONS: Final[Sequence[Operation]] = (
             **_CONFIGURATION,
         },
     ),
+    Operation(
+        path="/recipients.json",
+        about="Who would get a report about a commit, and who is left out and why.",
+        answers=["Recipients"],
+        role=Role.MODERATOR,
+        query={
+            "tree": "name of the tree",
+            "commit": "hash or prefix, tag, `base` or `tip`",
+            "base": "commit whose MAINTAINERS counts, in place of the tree's base",
+        },
+    ),
     Operation(path="/moderation.json", about="Reports that wait.", answers=["Moderation"]),
     Operation(path="/outbox.json", about="Mails to be sent, and sent.", answers=["Outbox"]),
     Operation(
