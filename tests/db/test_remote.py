@@ -26,6 +26,7 @@ from swingbot.app.remote import connection
 from swingbot.app.remote.http_documents import HttpDocuments
 from swingbot.core.access.roles import Role
 from swingbot.core.model.document_version import HEADER, VERSION
+from swingbot_jobs import extras
 from tests.database import fresh
 from tests.postgres import Server
 from tests.served import Served, served
@@ -144,6 +145,29 @@ def test_a_login_is_kept_for_its_owner_alone_and_used_until_it_ends(
     file.chmod(0o600)
     assert run("logout", env).output == "logged out\n"
     assert run("logout", env).output == "was not logged in\n"
+
+
+@pytest.mark.parametrize("extras_missing", [False, True])
+def test_who_is_logged_in_is_told_what_outranks_the_login(
+    extras_missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path)}
+    with stranger(200, SERVICE, b'{"who": "Ada", "role": "reader"}') as (url, _):
+        assert run(f"login {url}", env, "x\n").exit_code == 0
+    if extras_missing:
+        monkeypatch.setitem(extras.PROBES, "master", ("a_module_that_nothing_installs",))
+    state = str(tmp_path / "state")
+    for words, variables, why in (
+        ("compare a b", {"SWINGBOT_PATHS_STATE": state}, "run `unset SWINGBOT_PATHS_STATE`"),
+        ("list trees", {"SWINGBOT_PATHS_STATE": state}, "run `unset SWINGBOT_PATHS_STATE`"),
+        (f"--state {state} list trees", {}, "--state names a service on this host"),
+    ):
+        said = run(words, env | variables)
+        assert said.exit_code != 0 and f"your login to {url} is not used" in said.output, words
+        assert why in said.output and "swingbot login http" not in said.output, words
+    file = tmp_path / "swingbot" / "login.json"
+    file.unlink()
+    assert "is not used" not in run("list trees", env | {"SWINGBOT_PATHS_STATE": state}).output
 
 
 @pytest.mark.parametrize("url", ["http://lab.example", "http://10.0.0.1:8010"])

@@ -158,3 +158,26 @@ def test_here_measures_uncommitted_changes_if_it_is_told_to(
     assert last.startswith("HEAD+changes: ") and last.endswith(f" uncommitted changes on {head}")
     assert git(clone, "show", f"{last.split()[1]}:both") == b"bb\n"
     assert left(clone) == before
+
+
+@pytest.mark.parametrize(
+    ("own", "author"),
+    [
+        ({}, "swingbot <swingbot@invalid>"),
+        ({"author.name": "Ada", "author.email": "a@b"}, "Ada <a@b>"),
+    ],
+)
+def test_changes_of_who_gave_git_no_name_are_committed(
+    clone: Path, own: dict[str, str], author: str
+) -> None:
+    (clone / "file").write_text("old\n")
+    git(clone, "add", "file")
+    git(clone, "commit", "-qm", "file")
+    (clone / "file").write_text("new\n")
+    for name in ("user.name", "user.email"):
+        git(clone, "config", "--unset", name)
+    for name, value in (own | {"user.useConfigOnly": "true"}).items():
+        git(clone, "config", name, value)
+    made, _ = made_of(clone)
+    who = git(clone, "show", "-s", "--format=%an <%ae>, %cn <%ce>", made).decode().strip()
+    assert who == f"{author}, swingbot <swingbot@invalid>"

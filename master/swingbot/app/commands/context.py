@@ -55,10 +55,14 @@ class CommandContext:
                 f" only, and you are logged in to {self.login.url}; for a service on this host,"
                 " set SWINGBOT_URL to nothing"
             )
-        from swingbot.app.wiring import connect
+        from swingbot.app.wiring import NotRunning, connect
         from swingbot_db import migrate
 
-        engine = connect(self.settings)
+        try:
+            engine = connect(self.settings)
+        except NotRunning as error:
+            why = _passed_over()
+            raise NotRunning(f"{error}. {why}" if why else str(error)) from None
         with engine.connect() as conn:
             migrate.check(conn)
         return engine
@@ -113,8 +117,18 @@ def require_service() -> None:
     if lacking := extras.missing(("master",)):
         command = click.get_current_context().command_path
         click.echo(extras.advice(command, lacking), err=True)
-        click.echo("For a service elsewhere: swingbot login https://lab.example", err=True)
+        elsewhere = "For a service elsewhere: swingbot login https://lab.example"
+        click.echo(_passed_over() or elsewhere, err=True)
         raise SystemExit(2)
+
+
+def _passed_over() -> str | None:
+    """Why a login is not used; None if there is none, or it is used."""
+    from swingbot.app.remote import login
+
+    given = click.get_current_context().find_root().params
+    options = [name for name in ("config", "state", "port") if given.get(name) is not None]
+    return login.passed_over(f"--{options[0]}" if options else None)
 
 
 def person() -> str:

@@ -229,7 +229,11 @@ class Checkout:
             self._git("add", "--update", "--", ".", more=index)
             tree = self._git("write-tree", more=index).strip()
         when = self._git("show", "-s", "--format=@%ct +0000", head, "--").strip()
-        who = {f"GIT_{role}_DATE": when for role in ("AUTHOR", "COMMITTER")}
+        who = {}
+        for role in ("AUTHOR", "COMMITTER"):
+            who[f"GIT_{role}_DATE"] = when
+            if self._run("var", f"GIT_{role}_IDENT").rc != 0:  # the person gave git no name
+                who |= {f"GIT_{role}_NAME": "swingbot", f"GIT_{role}_EMAIL": "swingbot@invalid"}
         message = f"uncommitted changes on {head[:12]}\n".encode()
         return self._git("commit-tree", tree, "-p", head, stdin=message, more=who).strip()
 

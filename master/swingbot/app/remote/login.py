@@ -117,6 +117,23 @@ def current(environ: Mapping[str, str] | None = None) -> Login | None:
     return stored if stored is not None and stored.url == url else Login(url=url)
 
 
+def passed_over(given: str | None, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return why a stored login is not used, in a sentence; None if there is none.
+
+    `given`: an option that names a service on this host.
+    """
+    env = os.environ if environ is None else environ
+    name = given or next((name for name in _HERE if env.get(name)), None)
+    try:
+        stored = read(file_of(env))
+    except NoLogin:
+        return None
+    if stored is None or name is None:
+        return None
+    end = "leave it out" if given else f"run `unset {name}`"
+    return f"{name} names a service on this host, so your login to {stored.url} is not used: {end}"
+
+
 def read(file: Path) -> Login | None:
     """Return the stored login; None: there is none. Raises NoLogin."""
     try:
