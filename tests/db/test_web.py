@@ -276,9 +276,9 @@ def test_a_boot_in_pieces_is_the_whole_boot_and_its_page_stays_short(own_site: S
 
 
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
-    assert site.client.get("/comparison/c99.json").json() == {
-        "error": "comparison c99 does not exist; `swingbot list comparisons` lists all comparisons"
-    }
+    assert site.client.get("/comparison/c99.json").json()["detail"] == (
+        "comparison c99 does not exist; `swingbot list comparisons` lists all comparisons"
+    )
 
 
 def test_text_from_outside_is_never_markup(own_site: Site) -> None:

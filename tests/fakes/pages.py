@@ -12,6 +12,7 @@ from starlette.routing import Route
 from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
+from swingbot.app.offered_wheel import offered_wheel
 from swingbot.app.settings import MailSection, load
 from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
@@ -24,7 +25,7 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
-from swingbot.web.pages import tables
+from swingbot.web.pages import tables, wheel
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
@@ -69,6 +70,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
+        *wheel.routes(renderer, lambda: offered_wheel(""), "open"),
         *forms.routes(),
         *TableForm(
             renderer, forms, submitter, 1 << 20, FairThreads(1, Buckets(UNLIMITED))
