@@ -16,6 +16,7 @@ from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, PatchSource
+from swingbot.core.text.nearest import instead_of
 from swingbot.service.asked.requested import Requested
 from swingbot.service.bisect import ask
 from swingbot.service.bisect.plan import BisectionPlan
@@ -83,7 +84,7 @@ class DatabaseSubmitter:
         for name in names:
             if name not in known:
                 raise RequestError(
-                    f"job file {name[:80]!r} does not exist; use one of {', '.join(known)}"
+                    f"job file {name[:80]!r} does not exist; {instead_of(name, known)}"
                 )
         return [
             JobFile(name=name, text=read_job(self._jobs / name, [self._jobs])) for name in names

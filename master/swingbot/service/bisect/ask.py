@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from swingbot.core.model import ids
 from swingbot.core.model.records import Tree
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.text.nearest import meant_by
 from swingbot.service.asked.asker import check_tree
 from swingbot.service.asked.commits import admit, asked_commits, off_branch, unbundle
 from swingbot.service.asked.dry_run import rehearse
@@ -270,9 +271,10 @@ def _unit_job_of(
     Raises RequestError if there is none or more than one.
     """
     if find_metric(programs, metric) is None or not metric.isprintable():
-        known = sorted(m for job in unit_jobs for m in programs[job.program].metrics)
+        known = sorted({m for job in unit_jobs for m in programs[job.program].metrics})
         raise RequestError(
-            f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"
+            f"metric {metric!r} does not exist; {meant_by(metric, known)}these jobs report"
+            f" {', '.join(known)}"
         )
     fitting = [
         job

@@ -21,6 +21,7 @@ from swingbot.core.plan.long_screening import (
     suspicious,
 )
 from swingbot.core.plan.metric_rules import rule_on
+from swingbot.core.text.nearest import instead_of
 from swingbot.service.ports import Catalogue, RequestError, Transaction
 from swingbot.service.ports.anchors import AnchorKernel, Anchors
 from swingbot.service.ports.boots import Boots
@@ -91,8 +92,7 @@ def check_in_service(
     state, reason = states.reasons().get(testbox, ("gone", None))
     if testbox not in testboxes.present or state == "gone":
         raise RequestError(
-            f"testbox {testbox!r} does not exist; choose from"
-            f" {', '.join(sorted(testboxes.present))}"
+            f"testbox {testbox!r} does not exist; {instead_of(testbox, testboxes.present)}"
         )
     if testboxes.present[testbox].repeatable:
         raise RequestError(

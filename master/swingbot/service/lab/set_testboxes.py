@@ -6,6 +6,7 @@ from typing import Final
 
 from swingbot.core.model.statuses import TestboxState
 from swingbot.core.model.testbox_state import Quarantined, Released
+from swingbot.core.text.nearest import instead_of
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 
@@ -39,10 +40,8 @@ def _set(
     with transaction("set testbox") as tx:
         known = tx.testboxes.reasons()
         if testbox not in known or known[testbox][0] == "gone":
-            names = ", ".join(
-                sorted(name for name, (state_, _) in known.items() if state_ != "gone")
-            )
-            raise RequestError(f"testbox {testbox!r} does not exist; choose from {names}")
+            names = [name for name, (state_, _) in known.items() if state_ != "gone"]
+            raise RequestError(f"testbox {testbox!r} does not exist; {instead_of(testbox, names)}")
         tx.testboxes.set_state(testbox, state, reason)
         if state == "quarantined":
             tx.testboxes.move(testbox, Quarantined(reason or "by hand"))

@@ -18,6 +18,7 @@ from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.plan.seen_hardware import SEES
 from swingbot.core.raw.changes import ChangedValues, changes
 from swingbot.core.results.metric_names import within_budget
+from swingbot.core.text.nearest import instead_of
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
 from swingbot.service.ports.results import ReadingStopped
 from swingbot.service.ports.runs import Runs
@@ -99,8 +100,7 @@ def reparse(
     program = request.program
     if program is not None and program not in lab.catalogue.programs:
         raise RequestError(
-            f"program {program!r} does not exist; "
-            f"choose from {', '.join(sorted(lab.catalogue.programs))}"
+            f"program {program!r} does not exist; {instead_of(program, lab.catalogue.programs)}"
         )
     of = (
         program

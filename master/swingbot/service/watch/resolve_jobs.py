@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.longest_boot import too_long
+from swingbot.core.text.nearest import instead_of
 from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
@@ -44,8 +45,7 @@ def pick_testboxes(
         )
         if not matches:
             raise RequestError(
-                f"testbox or group {name!r} does not exist; choose from "
-                f"{', '.join(sorted(testboxes.present))}"
+                f"testbox or group {name!r} does not exist; {instead_of(name, testboxes.present)}"
             )
         fitting = [
             testbox for testbox in matches if accepted(trust, testboxes.present[testbox].accepts)

@@ -12,6 +12,7 @@ from swingbot.core.limits import EFFECT_PCT
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.new_tip import matters, what_changed
+from swingbot.core.text.nearest import meant_by
 from swingbot.core.text.plain import cut
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError
@@ -233,10 +234,11 @@ def known_tree(transaction: OpenTransaction, name: str) -> Tree:
     """Return the tree with this name. Raises RequestError if it does not exist."""
     with transaction("read tree") as tx:
         tree = tx.trees.named(name)
+        names = [] if tree is not None else [one.name for one in tx.trees.all()]
     if tree is None:
         raise RequestError(
-            f"tree {name!r} does not exist; `swingbot tree list` lists all trees, `swingbot tree "
-            "add` adds one"
+            f"tree {name!r} does not exist; {meant_by(name, names)}`swingbot tree list`"
+            " lists all trees, `swingbot tree add` adds one"
         )
     return tree
 

@@ -1,0 +1,28 @@
+"""What somebody who mistyped a name may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+_CHARACTERS: Final = 120  # of a name that is compared; the comparison takes the square of them
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about a name that does not exist: which one may be meant, and
+    all that exist.
+    """
+    names = sorted(set(known))
+    if not names:
+        return "there are none yet"
+    return f"{meant_by(name, names)}choose from {', '.join(names)}"
+
+
+def meant_by(name: str, known: Iterable[str]) -> str:
+    """Return `did you mean 'x'? `, or "" if no known name is close."""
+    if len(name) > _CHARACTERS:
+        return ""
+    names = {one.lower(): one for one in known if len(one) <= _CHARACTERS}
+    close = get_close_matches(name.lower(), names, n=2)
+    return f"did you mean {' or '.join(repr(names[one]) for one in close)}? " if close else ""
