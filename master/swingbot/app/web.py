@@ -71,6 +71,7 @@ from swingbot.web.pages import (
     tables,
     wheel,
 )
+from swingbot.web.pages.acts import ActPages
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -168,6 +169,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
     fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
+    acts = ActPages(renderer, forms)
     planning = fair(PLANNING_THREADS)  # of all that has a quota: a person has one of them at a time
     kernels = kernel_records(settings)
     web = settings.web
@@ -185,14 +187,15 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
         *ProgressPages(source, sessions, fair(PROGRESS_THREADS)).routes(),
-        *steer.routes(forms, lab),
-        *bisect.routes(forms, submitter, patch_bytes, planning),
+        *steer.routes(forms, lab, acts, planning),
+        *bisect.routes(forms, submitter, patch_bytes, acts, planning),
         *cancel.routes(
             forms,
             lambda id, person: _cancel(lab(), id, person),
+            acts,
             fair(CANCEL_THREADS),
         ),
-        *extend.routes(forms, submitter, planning),
+        *extend.routes(forms, submitter, acts, planning),
         *known_commits.routes(
             forms,
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),

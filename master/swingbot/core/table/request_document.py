@@ -102,9 +102,13 @@ class AskedCommits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedExtension:
-    """More boots of each row of a table; `dry_run`: its plan and cost only."""
+    """More boots of each row of a table; `dry_run`: its plan and cost only.
+
+    `from_boots`: boots of each row so far; a table that has others by now is not extended.
+    """
 
     boots: Annotated[int, at_least(1)]
+    from_boots: Sparse[int | None] = None
     dry_run: Sparse[bool] = False
 
 
@@ -134,9 +138,13 @@ class SentBisection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentResumption:
-    """Up to `boots` more boots for a bisection; `dry_run`: its plan and cost only."""
+    """Up to `boots` more boots for a bisection; `dry_run`: its plan and cost only.
+
+    `from_boots`: those that it requested so far; one that has others by now is not resumed.
+    """
 
     boots: int
+    from_boots: Sparse[int | None] = None
     why: Annotated[Sparse[str | None], at_most_characters(WHY_CHARACTERS)] = None
     dry_run: Sparse[bool] = False
 

@@ -8,7 +8,12 @@ from typing import Protocol, TypeVar
 
 from swingbot.core.access.roles import Person
 from swingbot.service.access import note_request
+from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import Access
+
+
+class AlreadyDone(RequestError):
+    """What was asked for has been done already, so there is nothing left to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from swingbot.core.model.statuses import RESUMABLE
 from swingbot.core.text.numbers import count, duration
 from swingbot.service import limits
 from swingbot.service.access import note_extension
+from swingbot.service.asked.requested import AlreadyDone
 from swingbot.service.bisect.boot_keys import order_boot
 from swingbot.service.bisect.steer import (
     check_may_steer,
@@ -30,11 +31,13 @@ from swingbot.service.ports.transaction import OpenTransaction
 class ResumeRequest:
     """Up to `boots` more boots for a bisection.
 
-    `by`: the name of an operator, or who asks over the web, and pays.
+    `by`: the name of an operator, or who asks over the web, and pays. `from_boots` are the boots
+    that it had requested when this was decided; with others it is not resumed.
     """
 
     id: str
     boots: int
+    from_boots: int | None = None
     by: str | Person
     why: str | None = None
 
@@ -88,7 +91,7 @@ def resume(
     """Resume the bisection; all its observations still count. A person is charged with the boots
     that it allows.
 
-    Raises NotFound, RequestError, also for one that is running, NotYours.
+    Raises NotFound, RequestError, AlreadyDone for one that is running, NotYours.
     """
     with transaction("resume bisection") as tx:
         tx.bisections.lock(ids.read(request.id, "bisection")[1])
@@ -129,7 +132,7 @@ def _planned(
         raise RequestError(f"--boots must be between 1 and {limits.RESUMED_BOOTS}, got {boots}")
     tidy(request.why)
     if bisection.status == "running":
-        raise RequestError(
+        raise AlreadyDone(
             f"b{number} is running; its budget can be raised after it has ended without an answer"
         )
     if bisection.status not in RESUMABLE:
@@ -138,11 +141,17 @@ def _planned(
             " another bisection"
         )
     check_number(tx.steering, number, request.by)
+    before = len(tx.bisections.observations(number))
+    if request.from_boots not in (None, before):
+        raise RequestError(
+            f"b{number} has requested {before} boots by now, not {request.from_boots}: it was"
+            " resumed meanwhile; look at it again"
+        )
     known = [catalogue.testboxes.known(name) for name in bisection.testboxes]
     boot = max(usual_boot_seconds(tx.boots, tx.specs, one, bisection.spec) for one in known)
     return bisection, Resumption(
         boots=boots,
-        limit=len(tx.bisections.observations(number)) + boots,
+        limit=before + boots,
         testboxes=bisection.testboxes,
         boot_seconds=boot,
         seconds=boots * boot / len(known),

@@ -21,6 +21,7 @@ from swingbot.core.patchset.bundle import SentCommits
 from swingbot.service import limits
 from swingbot.service.asked.asker import check_steerer, check_tree
 from swingbot.service.asked.commits import asked_commits
+from swingbot.service.asked.requested import AlreadyDone
 from swingbot.service.kernel.variants import resolve_commit
 from swingbot.service.ports import Git, RequestError
 from swingbot.service.ports.access import Access
@@ -43,7 +44,7 @@ def skip(
 ) -> list[str]:
     """Never measure these commits, or allow it again with `undo`; return their full names.
 
-    Raises NotFound, RequestError, NotYours.
+    The same again is not recorded. Raises NotFound, RequestError, AlreadyDone, NotYours.
     """
     points = _named(transaction, git, number, commits, who)
     with transaction("steer bisection") as tx:
@@ -53,16 +54,15 @@ def skip(
         if undo:
             wanted = [idx for idx in wanted if known[idx][2] is not None]
             if not wanted:
-                raise RequestError(
+                raise AlreadyDone(
                     f"none of these commits is skipped in b{number}; `swingbot bisect log "
                     f"b{number}` lists its skips"
                 )
         reason = tidy(why)
-        tx.steering.set_skipped(
-            number,
-            wanted,
-            None if undo else f"skipped by {name_of(who)}" + (f": {reason}" if reason else ""),
-        )
+        words = None if undo else f"skipped by {name_of(who)}" + (f": {reason}" if reason else "")
+        if all(known[idx].skipped == words for idx in wanted):
+            return [known[idx].variant.commit for idx in wanted]
+        tx.steering.set_skipped(number, wanted, words)
         check_number(tx.steering, number, who)
         act: SteerAct = "unskip" if undo else "skip"
         tx.steering.add(number, act, wanted, who=name_of(who), why=reason)
@@ -81,7 +81,8 @@ def hint(
 ) -> list[str]:
     """Multiply the prior weight of these commits by `factor`; return their full names.
 
-    The last hint for a commit counts. Raises NotFound, RequestError, NotYours.
+    The last hint for a commit counts; the same again is not recorded.
+    Raises NotFound, RequestError, NotYours.
     """
     if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
         raise RequestError(
@@ -97,6 +98,14 @@ def hint(
                 f"{known[0][0].commit[:12]} is the good end and cannot be the culprit; hint "
                 "at a later commit"
             )
+        hinted = {
+            idx: one.factor
+            for one in tx.steering.all(number)
+            if one.act == "hint"
+            for idx in one.points
+        }
+        if all(hinted.get(idx) == factor for idx in wanted):
+            return [known[idx].variant.commit for idx in wanted]
         tx.steering.set_hint(number, wanted, factor)
         check_number(tx.steering, number, who)
         tx.steering.add(number, "hint", wanted, who=name_of(who), why=tidy(why), factor=factor)

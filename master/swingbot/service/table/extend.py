@@ -16,6 +16,7 @@ from swingbot.core.table.references import condition
 from swingbot.service.access import note_extension
 from swingbot.service.asked.commits import admit
 from swingbot.service.asked.dry_run import rehearse
+from swingbot.service.asked.requested import AlreadyDone
 from swingbot.service.kernel.variants import in_layout, trust_in, variant_of
 from swingbot.service.ports import Catalogue, Git, Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
@@ -33,11 +34,13 @@ from swingbot_jobs.contract.kconfig import Kconfigs
 class ExtensionRequest:
     """Boots to add to each row of table `id`, and rows to add to it.
 
-    `asked_by` is who asks over the web, and pays; None: an operator.
+    `asked_by` is who asks over the web, and pays; None: an operator. `from_boots` are the boots of
+    each row that the request was decided for; a table with others is not extended.
     """
 
     id: str
     boots: int
+    from_boots: int | None = None
     rows: Sequence[NamedKernel] = ()
     vouched: bool = False
     asked_by: Person | None = None
@@ -68,7 +71,7 @@ class Extension:
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
     """Return the plan and cost of an extension. Nothing is recorded.
 
-    Raises NotFound, RequestError, NotYours.
+    Raises NotFound, RequestError, AlreadyDone, NotYours.
     """
     with lab.tools.git.quarantine() as git:
         return rehearse(
@@ -82,7 +85,7 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     """Order the additional boots, and add rows for the named kernels.
 
     A new row is booted together with the others in the new blocks only: it is not compared with
-    boots of another day. Raises NotFound, RequestError, NotYours.
+    boots of another day. Raises NotFound, RequestError, AlreadyDone, NotYours.
     """
     with lab.tools.git.quarantine() as git, lab.transaction("extend") as tx:
         number = table_with(tx.comparisons, request.id).id
@@ -104,6 +107,7 @@ def _planned(
     if request.asked_by is not None:
         check_extender(tx.access, tx.comparisons, tx.trees, request.id, request.asked_by)
     comparison = _extendable(tx.comparisons, request.id)
+    _check_boots(comparison, request)
     total = comparison.boots + request.boots
     if not request.boots >= 1 or total > TABLE_BOOTS:
         raise RequestError(
@@ -145,6 +149,18 @@ def _planned(
         rows=len(arms),
         look=look,
         cost=priced(cost, effects),
+    )
+
+
+def _check_boots(comparison: Comparison, request: ExtensionRequest) -> None:
+    """Raise AlreadyDone for boots that were added already, RequestError if others were."""
+    before = request.from_boots
+    if before is None or comparison.boots == before:
+        return
+    done = comparison.boots >= before + request.boots
+    raise (AlreadyDone if done else RequestError)(
+        f"{request.id} has {comparison.boots} boots per row by now, not {before}: it was extended"
+        " meanwhile; look at it again"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -14,7 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..http.error_response import failure, wants_json
-from ..http.render import Renderer
+from ..http.fair_threads import in_turn
+from ..http.render import READER, Reader, Renderer
+from ..ports import DatabaseAway, DatabaseBusy
 from .session import Sessions
 
 # Needed to sign in, or to check that the service is up.
@@ -80,7 +83,20 @@ class ReadAccess:
             if scope["type"] == "http"
             else None
         )
+        if refused is None and scope["type"] == "http":
+            READER.set(await self._reader(HTTPConnection(scope), scope["method"]))
         await (refused or self._app)(scope, receive, send)
+
+    async def _reader(self, request: HTTPConnection, method: str) -> Reader | None:
+        """Return who a page greets; None for what is not read as a page."""
+        path, query = request.url.path, request.url.query
+        if method not in ("GET", "POST") or not takes_page(request.headers.get("accept", "")):
+            return None
+        person = None
+        if self._sessions.given(request):
+            with suppress(DatabaseAway, DatabaseBusy):  # the page itself says so
+                person = await in_turn(request, self._sessions.signed_in, request)
+        return Reader(person=person, here=f"{path}?{query.replace('+', '%20')}" if query else path)
 
     async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
         # the list of benchmark metrics

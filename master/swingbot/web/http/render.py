@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from swingbot.core.access.roles import Person
 from swingbot.core.table.verdict import LEGEND
 
 from ..ports import PageSettings
@@ -17,6 +20,18 @@ from .cell_labels import label_cells
 from .filters import FILTERS
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who reads a page, None if nobody signed in, and the address to return to from signing in."""
+
+    person: Person | None
+    here: str
+
+
+# of the request that is answered; pages that are no answer have none
+READER: Final[ContextVar[Reader | None]] = ContextVar("reader", default=None)
 _REFRESH_SECONDS = 10  # reload interval of a page about something in progress
 
 
@@ -59,6 +74,7 @@ class Renderer:
             "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
             "metric_page": metric_page,
             "legend": LEGEND,
+            "reader": READER.get,
         }
 
     def page(

@@ -1,8 +1,8 @@
-"""Request a bisection, or resume one, with a token: who may submit, within their quota."""
+"""Request a bisection, or resume one: who may submit, within their quota."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -25,6 +25,7 @@ from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.acts import Act, ActPages, Field, Plan
 from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
@@ -62,7 +63,11 @@ class BisectionSubmitter(Charging, Protocol):
 
 
 def routes(
-    forms: Forms, submitter: BisectionSubmitter, bundle_bytes: int, threads: FairThreads
+    forms: Forms,
+    submitter: BisectionSubmitter,
+    bundle_bytes: int,
+    acts: ActPages,
+    threads: FairThreads,
 ) -> list[Route]:
     """`bundle_bytes` is the size limit of the commits of a request."""
 
@@ -98,9 +103,79 @@ def routes(
         return await once(request, person, _resumed, sent, id)
 
     return [
-        Route(PATH, answer, methods=["POST"]),
-        Route("/bisection/{id}/resume", resumed, methods=["POST"]),
+        *acts.routes(PATH, _search(submitter), answer, threads),
+        *acts.routes("/bisection/{id}/resume", _resume(submitter), resumed, threads),
     ]
+
+
+def _search(submitter: BisectionSubmitter) -> Act:
+    def plan(person: Person, id: str, sent: SentBisection) -> Plan:
+        planned, refused = submitter.plan_bisection(_requested(submitter, person, sent))
+        return Plan(lines=plan_lines(planned), refused=refused)
+
+    def do(person: Person, id: str, sent: SentBisection) -> str:
+        started, _ = submitter.start_bisection(_requested(submitter, person, sent))
+        return f"/bisection/{started.id}"
+
+    return Act(
+        title="Bisect a change",
+        about="Both ends are booted again and, if they differ, commits between them, until one is"
+        " responsible with a high probability.",
+        button="Bisect it",
+        sent=SentBisection,
+        fields=(
+            Field(name="tree", label="Tree", needed=True),
+            Field(name="range", label="Range, GOOD..BAD", needed=True),
+            Field(name="metric", label="Metric", needed=True),
+            Field(name="unit_job", label="Unit job, if several have the metric"),
+            Field(name="testbox", label="Testbox or group (default: the tree's first)"),
+            Field(name="job", label="Job files (default: those of the tree)", kind="list"),
+        ),
+        plan=plan,
+        do=do,
+        planning=submitter.planning,
+        read=_range,
+    )
+
+
+def _range(query: Mapping[str, str]) -> Mapping[str, str]:
+    """The range whose ends were chosen one by one."""
+    good, bad = query.get("good", ""), query.get("bad", "")
+    return {"range": f"{good}..{bad}"} if good and bad else {}
+
+
+def _resume(submitter: BisectionSubmitter) -> Act:
+    def request(person: Person, id: str, sent: SentResumption) -> ResumeRequest:
+        return ResumeRequest(
+            id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
+        )
+
+    def plan(person: Person, id: str, sent: SentResumption) -> Plan:
+        planned, refused = submitter.plan_resumption(person, request(person, id, sent))
+        return Plan(
+            lines=resumption_lines(id, planned),
+            refused=refused,
+            pins={"from_boots": planned.limit - planned.boots},
+        )
+
+    def do(person: Person, id: str, sent: SentResumption) -> str:
+        submitter.resume(person, request(person, id, sent))
+        return f"/bisection/{id}"
+
+    return Act(
+        title="Resume {id}",
+        about="The search goes on; all its boots still count.",
+        button="Resume it",
+        sent=SentResumption,
+        fields=(
+            Field(name="boots", label="Boots at most, in addition", default="50", kind="whole"),
+            Field(name="why", label="Why"),
+            Field(name="from_boots", kind="whole", pinned=True),
+        ),
+        plan=plan,
+        do=do,
+        planning=submitter.planning,
+    )
 
 
 def _answer(submitter: BisectionSubmitter, person: Person, sent: SentBisection) -> Response:
@@ -126,7 +201,9 @@ def _resumed(
     submitter: BisectionSubmitter, person: Person, sent: SentResumption, id: str
 ) -> Response:
     document: dict[str, Any] = {"id": id}
-    request = ResumeRequest(id=id, boots=sent.boots, by=person, why=sent.why)
+    request = ResumeRequest(
+        id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
+    )
     try:
         with submitter.planning(person):
             if sent.dry_run:

@@ -1,8 +1,9 @@
-"""Cancel a table or bisection: who asked for it, or a moderator, with a token."""
+"""Cancel a table or bisection: who asked for it, or a moderator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -12,16 +13,31 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
+from swingbot.web.pages.acts import Act, ActPages, Plan
 from swingbot.web.pages.refused import REFUSALS, refused
 
 Cancel = Callable[[str, Person], str]
 
 
-def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
+def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -> list[Route]:
     """`cancel` cancels what has this id, and returns its status before.
 
     Raises NotFound, NotYours.
     """
+    act = Act(
+        title="Cancel {id}",
+        about="What was measured is kept. Builds and boots that nothing else needs are cancelled in"
+        " the next round.",
+        button="Cancel it",
+        sent=_Nothing,
+        fields=(),
+        plan=lambda person, id, sent: Plan(
+            lines=[
+                "it costs nothing; a bisection can be resumed later, the same table requested again"
+            ]
+        ),
+        do=lambda person, id, sent: _cancelled(cancel, id, person),
+    )
 
     async def answer(request: Request) -> Response:
         person = await forms.token_holder(request, Role.SUBMITTER)
@@ -37,4 +53,18 @@ def routes(forms: Forms, cancel: Cancel, threads: FairThreads) -> list[Route]:
 
         return await forms.once.answer(request, person, make)
 
-    return [Route(f"/{kind}/{{id}}/cancel", answer, methods=["POST"]) for kind in ids.REQUESTS]
+    return [
+        route
+        for kind in ids.REQUESTS
+        for route in acts.routes(f"/{kind}/{{id}}/cancel", act, answer, threads)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """A document without fields."""
+
+
+def _cancelled(cancel: Cancel, id: str, person: Person) -> str:
+    cancel(id, person)
+    return f"/{ids.read(id)[0]}/{id}"

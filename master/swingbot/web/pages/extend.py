@@ -1,4 +1,4 @@
-"""Extend a table by boots: who asked for it, or a moderator, with a token, within their quota."""
+"""Extend a table by boots: who asked for it, or a moderator, within their quota."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.acts import Act, ActPages, Field, Plan
 from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
@@ -43,7 +44,7 @@ class Extender(Charging, Protocol):
         ...
 
 
-def routes(forms: Forms, extender: Extender, threads: FairThreads) -> list[Route]:
+def routes(forms: Forms, extender: Extender, acts: ActPages, threads: FairThreads) -> list[Route]:
     async def answer(request: Request) -> Response:
         person = await forms.token_holder(request, Role.SUBMITTER)
         id = request.path_params["id"]
@@ -58,11 +59,47 @@ def routes(forms: Forms, extender: Extender, threads: FairThreads) -> list[Route
 
         return await forms.once.answer(request, person, make)
 
-    return [Route(f"/{kind}/{{id}}/extend", answer, methods=["POST"]) for kind in ids.TABLES]
+    return [
+        route
+        for kind in ids.TABLES
+        for route in acts.routes(f"/{kind}/{{id}}/extend", _act(extender), answer, threads)
+    ]
+
+
+def _act(extender: Extender) -> Act:
+    def plan(person: Person, id: str, asked: AskedExtension) -> Plan:
+        planned, refused = extender.plan_extension(person, _request(id, asked))
+        return Plan(
+            lines=extension_lines(id, planned),
+            refused=refused,
+            pins={"from_boots": planned.boots - asked.boots},
+        )
+
+    def do(person: Person, id: str, asked: AskedExtension) -> str:
+        extender.extend(person, _request(id, asked))
+        return f"/{ids.read(id)[0]}/{id}"
+
+    return Act(
+        title="Add boots to {id}",
+        about="Each kernel of the table is booted again, in turn, and the table is judged anew.",
+        button="Add them",
+        sent=AskedExtension,
+        fields=(
+            Field(name="boots", label="Boots per kernel, in addition", default="1", kind="whole"),
+            Field(name="from_boots", kind="whole", pinned=True),
+        ),
+        plan=plan,
+        do=do,
+        planning=extender.planning,
+    )
+
+
+def _request(id: str, asked: AskedExtension) -> ExtensionRequest:
+    return ExtensionRequest(id=id, boots=asked.boots, from_boots=asked.from_boots)
 
 
 def _answer(extender: Extender, person: Person, id: str, asked: AskedExtension) -> Response:
-    request = ExtensionRequest(id=id, boots=asked.boots)
+    request = _request(id, asked)
     document: dict[str, Any] = {"id": id}
     try:
         with extender.planning(person):

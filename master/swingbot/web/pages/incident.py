@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -120,6 +121,16 @@ def _decision(number: int, form: Form) -> tuple[int, IncidentDecision]:
     )
 
 
+def _retest(document: Incident) -> str | None:
+    """Address of the form that measures parent, culprit, and culprit with a patch."""
+    culprit = document["culprit"]["commit"]
+    for one in document["sightings"]:
+        if one["commit"] == culprit and one["testbox"]:
+            query = {"tree": one["tree"], "base": f"{culprit}~", "head": culprit}
+            return f"/compare?{urlencode(query | {'testbox': one['testbox']})}"
+    return None
+
+
 def shown(document: Incident) -> dict[str, Any]:
     """Values for the template: number of branches, what can be split off, the rows by test."""
     places = {(s["tree"], s["commit"]) for s in document["sightings"]}
@@ -131,6 +142,7 @@ def shown(document: Incident) -> dict[str, Any]:
         }
     )
     return {
+        "retest": _retest(document),
         "branches": len(places),
         "can_split": out,
         "split": any(one["split"] for one in document["impact"]),

@@ -72,6 +72,7 @@ class Pages:
             "variant": read.variant,
         }
         self._extra: Mapping[str, Callable[[Connection, Any], Row]] = {
+            "bisection": lambda conn, document: {"acts": _acts(document)},
             "incident": lambda conn, document: incident.shown(document),
             "report": self._report,
             "order": self._order,
@@ -244,6 +245,20 @@ class Pages:
             return None
         lines = [_CONTROL.sub("", line[:_LINE]) for line in text.splitlines()[-_TAIL_LINES:]]
         return {"name": name, "text": "\n".join(lines)}
+
+
+def _acts(bisection: Bisection) -> list[Row]:
+    """Links to the pages of what can be done about a bisection."""
+    words = {"skip": "Skip commits", "hint": "Hint at commits", "cancel": "Cancel"}
+    if bisection["resumable"]:
+        words = {"resume": "Resume it with more boots"}
+    elif bisection["status"] != "running":
+        words = {}
+    page = f"/bisection/{bisection['id']}"
+    return [
+        {"href": f"{page}/{act}", "words": text, "go": act == "resume"}
+        for act, text in words.items()
+    ]
 
 
 def _by_run(samples: list[Row]) -> dict[tuple[str, int, str], list[float]]:

@@ -1,11 +1,9 @@
-"""The log of a bisection, what it believes, and its steering: by who queued it, or a moderator,
-with a token.
-"""
+"""The log of a bisection, what it believes, and its steering: by who queued it, or a moderator."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -15,18 +13,29 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.bisect.tell import logbook
 from swingbot.core.model import ids
 from swingbot.core.table.request_document import SentHint, SentSkip
+from swingbot.service.asked.dry_run import rehearsing
 from swingbot.service.bisect import steer
 from swingbot.service.bisect.explain import explanation
 from swingbot.service.ports import Lab
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
-from swingbot.web.http.fair_threads import in_turn
+from swingbot.web.http.fair_threads import FairThreads, in_turn
+from swingbot.web.pages.acts import Act, ActPages, Field, Plan
 from swingbot.web.pages.refused import REFUSALS, refused
 
 Sent = TypeVar("Sent", SentSkip, SentHint)
 
 
-def routes(forms: Forms, lab: Callable[[], Lab]) -> list[Route]:
+_COMMITS: Final = Field(
+    name="commits", label="Commits, or ranges A..B of them", kind="list", needed=True
+)
+_WHY: Final = Field(name="why", label="Why")
+
+
+def routes(
+    forms: Forms, lab: Callable[[], Lab], acts: ActPages, threads: FairThreads
+) -> list[Route]:
     def log(people: bool) -> Callable[[Request], Response]:
         def show(request: Request) -> Response:
             book = steer.logbook(lab().transaction, _number(request))
@@ -35,17 +44,21 @@ def routes(forms: Forms, lab: Callable[[], Lab]) -> list[Route]:
 
         return show
 
+    def opened(dry: bool) -> OpenTransaction:
+        transaction = lab().transaction
+        return rehearsing(transaction) if dry else transaction
+
     def explained(request: Request) -> Response:
         return JSONResponse(explanation(lab().transaction, _number(request)))
 
-    def skip(number: int, sent: SentSkip, person: Person) -> list[str]:
-        transaction, git = lab().transaction, lab().tools.git
+    def skip(number: int, sent: SentSkip, person: Person, *, dry: bool = False) -> list[str]:
+        transaction, git = opened(dry), lab().tools.git
         return steer.skip(
             transaction, git, number, sent.commits, who=person, why=sent.why, undo=sent.undo
         )
 
-    def hint(number: int, sent: SentHint, person: Person) -> list[str]:
-        transaction, git = lab().transaction, lab().tools.git
+    def hint(number: int, sent: SentHint, person: Person, *, dry: bool = False) -> list[str]:
+        transaction, git = opened(dry), lab().tools.git
         return steer.hint(
             transaction, git, number, sent.commits, sent.factor, who=person, why=sent.why
         )
@@ -54,9 +67,65 @@ def routes(forms: Forms, lab: Callable[[], Lab]) -> list[Route]:
         Route("/bisection/{id}/log.txt", log(people=True), methods=["GET"]),
         Route("/bisection/{id}/log.jsonl", log(people=False), methods=["GET"]),
         Route("/bisection/{id}/explanation.json", explained, methods=["GET"]),
-        Route("/bisection/{id}/skip", _steering(forms, SentSkip, skip), methods=["POST"]),
-        Route("/bisection/{id}/hint", _steering(forms, SentHint, hint), methods=["POST"]),
+        *acts.routes(
+            "/bisection/{id}/skip",
+            _act(
+                skip,
+                title="Skip commits of {id}",
+                about="These commits are not measured, from the next step on. They stay suspects,"
+                " together with their neighbours.",
+                button="Skip them",
+                sent=SentSkip,
+                fields=(_COMMITS, _WHY, Field(name="undo", kind="flag", pinned=True)),
+            ),
+            _steering(forms, SentSkip, skip),
+            threads,
+        ),
+        *acts.routes(
+            "/bisection/{id}/hint",
+            _act(
+                hint,
+                title="Hint at commits of {id}",
+                about="These commits count as more likely culprits, from the next step on. A"
+                " correct hint of 10 saves about three boots, a wrong one costs as many; boots"
+                " outweigh it.",
+                button="Give the hint",
+                sent=SentHint,
+                fields=(
+                    _COMMITS,
+                    Field(
+                        name="factor",
+                        label="Times as likely (below 1: less likely; 1: no hint)",
+                        default="10",
+                        kind="decimal",
+                    ),
+                    _WHY,
+                ),
+            ),
+            _steering(forms, SentHint, hint),
+            threads,
+        ),
     ]
+
+
+def _act(steered: Callable[..., list[str]], **words: Any) -> Act:
+    def plan(person: Person, id: str, sent: SentSkip | SentHint) -> Plan:
+        commits = steered(ids.read(id)[1], sent, person, dry=True)
+        undo = isinstance(sent, SentSkip) and sent.undo
+        effect = (
+            f"{sent.factor:g} times as likely"
+            if isinstance(sent, SentHint)
+            else "may be measured again"
+            if undo
+            else "will not be measured"
+        )
+        return Plan(lines=[*(f"`{commit[:12]}`: {effect}" for commit in commits), "no boots"])
+
+    def do(person: Person, id: str, sent: SentSkip | SentHint) -> str:
+        steered(ids.read(id)[1], sent, person)
+        return f"/bisection/{id}"
+
+    return Act(plan=plan, do=do, **words)
 
 
 def _steering(

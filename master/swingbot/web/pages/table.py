@@ -36,6 +36,7 @@ from ..plots.table_plot import BootValues, PlotRow, table_plot
 from ..ports import Connection, Row
 from . import free_memory
 from .metric_names import like, program_of
+from .table_acts import acts_of, searches
 
 _OPEN: Final = ("waiting", "running")
 _TABLE_CELLS: Final = 600  # kernels x metrics x testboxes shown as tables on one page
@@ -102,6 +103,7 @@ class TablePages:
             others = None if one else read.other_metrics_of_table(conn, id, after)
             memory = [] if one else self._memory(conn, document)
         shown = _shown_blocks(sheet, one)
+        rows_shown = [row for block in shown for row in block.rows]
         context = {
             "this": document,
             "word": word,
@@ -109,6 +111,8 @@ class TablePages:
             "one": one,
             "rules": [{"name": rule, "words": in_words(rule)} for rule in sheet.against],
             "result": _result(shown),
+            "acts": [] if one else acts_of(document, rows_shown),
+            "search": searches(document, rows_shown),
             "same_image": _same_image(document),
             "few": len({arm["variant"]["id"] for arm in document["arms"]})
             in range(2, RESULT_KERNELS + 1),
