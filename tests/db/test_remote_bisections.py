@@ -87,7 +87,7 @@ def test_what_is_refused_is_refused_in_the_same_words(site: Site, tmp_path: Path
         assert "Traceback" not in from_elsewhere.output
     unknown = {
         f"bisect start base..nosuch {METRIC}": "has no commit, tag or branch 'nosuch'",
-        f"bisect start base..tip {METRIC} --job nosuch": "'nosuch.yaml' does not exist; use one of",
+        f"bisect start base..tip {METRIC} --job nosuch": "'nosuch.yaml' does not exist; choose",
         f"bisect start base..tip {METRIC} --job ../jobs/x": "runs the jobs that it ships",
     }
     for words, sentence in unknown.items():
@@ -370,7 +370,8 @@ def test_a_submitter_steers_a_bounded_number_of_times(
     site = serve(SWINGBOT_WEB_WRITE_RATE="0")
     ada, moderator = (elsewhere(site, tmp_path, role) for role in (Role.SUBMITTER, Role.MODERATOR))
     assert run(f"bisect start base..tip {METRIC}", ada).exit_code == 0
-    said = [run("bisect hint b1 tip", ada) for _ in range(4)]
+    assert run("bisect hint b1 tip --factor 2", ada).exit_code == 0
+    said = [run(f"bisect hint b1 tip --factor {factor}", ada) for factor in (2, 3, 4, 5)]
     assert [one.exit_code for one in said] == [0, 0, 0, 2]
     assert "only a moderator may steer it further" in said[3].output
     assert scalar(site, "SELECT count(*) FROM bisection_steer") == 3

@@ -194,7 +194,7 @@ def test_what_an_operator_alone_may_is_refused(site: Site, tmp_path: Path) -> No
         f"compare base tip --job {own}": "runs the jobs that it ships",
         "compare base tip --boots 400": "of your 600 in 24 hours are left",
         "compare base nosuch": "has no commit, tag or branch 'nosuch'",
-        "compare base tip --job nosuch": "'nosuch.yaml' does not exist; use one of",
+        "compare base tip --job nosuch": "'nosuch.yaml' does not exist; choose from",
     }.items():
         said = run(words, away)
         assert said.exit_code == 2 and sentence in said.output, said.output

@@ -258,7 +258,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"min_effect": 101}, "must be 0.01 to 100 percent"),
         ({"min_effect": "0.5"}, "boots, looks, min_effect numbers"),
         ({"job": "../../etc/passwd"}, "job file '../../etc/passwd' does not exist; choose from"),
-        ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
+        ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; choose from"),
         ({"testbox": "nope"}, "testbox or group 'nope' does not exist; choose from"),
         ({"patch": "no patch"}, "patch of a web request: it has no diff"),
         (

@@ -18,6 +18,7 @@ from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import UNLIMITED, Buckets
+from swingbot.core.access.roles import Person
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
@@ -25,7 +26,8 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
-from swingbot.web.pages import tables, wheel
+from swingbot.web.pages import bisect, cancel, extend, steer, tables, wheel
+from swingbot.web.pages.acts import ActPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
@@ -40,6 +42,10 @@ SECRET = b"s" * 32
 
 def _no_lab() -> Lab:
     raise AssertionError("who is not signed in as a submitter needs no lab")
+
+
+def _cancels_nothing(id: str, person: Person) -> str:
+    raise AssertionError("who is not signed in cancels nothing")
 
 
 def no_artifact(sha256: str) -> BinaryIO:
@@ -66,15 +72,18 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     state = settings.maildir.parent / "state-of-results"
     lab = cache(lambda: make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine))
     source = SnapshotReader(engine, read)
+    acts, threads = ActPages(renderer, forms), FairThreads(1, Buckets(UNLIMITED))
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(""), "open"),
         *forms.routes(),
-        *TableForm(
-            renderer, forms, submitter, 1 << 20, FairThreads(1, Buckets(UNLIMITED))
-        ).routes(),
+        *TableForm(renderer, forms, submitter, 1 << 20, threads).routes(),
+        *steer.routes(forms, lab, acts, threads),
+        *bisect.routes(forms, submitter, 1 << 20, acts, threads),
+        *cancel.routes(forms, _cancels_nothing, acts, threads),
+        *extend.routes(forms, submitter, acts, threads),
         *tables.routes(
             engine,
             partial(shown, kernels=ChildKernelRecords(no_artifact)),

@@ -26,6 +26,12 @@ def test_a_close_name_is_offered_and_a_far_one_is_not(typed: str, meant: str) ->
     assert instead_of(typed, BOXES) == f"{meant}choose from bare1, vm-icount, vm-kvm"
 
 
+def test_the_end_that_all_names_have_is_no_likeness() -> None:
+    jobs = ("anon-touch.yaml", "tbench.yaml", "hackbench.yaml")
+    assert meant_by("nosuch.yaml", jobs) == ""
+    assert meant_by("hackbnech.yaml", jobs) == "did you mean 'hackbench.yaml'? "
+
+
 def test_without_any_name_there_is_nothing_to_choose() -> None:
     assert instead_of("bare1", ()) == "there are none yet"
 

@@ -44,7 +44,8 @@ def skip(
 ) -> list[str]:
     """Never measure these commits, or allow it again with `undo`; return their full names.
 
-    The same again is not recorded. Raises NotFound, RequestError, AlreadyDone, NotYours.
+    The same again by the same person is not recorded.
+    Raises NotFound, RequestError, AlreadyDone, NotYours.
     """
     points = _named(transaction, git, number, commits, who)
     with transaction("steer bisection") as tx:
@@ -81,7 +82,7 @@ def hint(
 ) -> list[str]:
     """Multiply the prior weight of these commits by `factor`; return their full names.
 
-    The last hint for a commit counts; the same again is not recorded.
+    The last hint for a commit counts; the same again by the same person is not recorded.
     Raises NotFound, RequestError, NotYours.
     """
     if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
@@ -99,12 +100,12 @@ def hint(
                 "at a later commit"
             )
         hinted = {
-            idx: one.factor
+            idx: (one.factor, one.who)
             for one in tx.steering.all(number)
             if one.act == "hint"
             for idx in one.points
         }
-        if all(hinted.get(idx) == factor for idx in wanted):
+        if all(hinted.get(idx) == (factor, name_of(who)) for idx in wanted):
             return [known[idx].variant.commit for idx in wanted]
         tx.steering.set_hint(number, wanted, factor)
         check_number(tx.steering, number, who)
