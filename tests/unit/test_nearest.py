@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.text.nearest import instead_of, meant_by
 
-BOXES = ("vm-icount", "vm-kvm", "bare1")
+TESTBOX_NAMES = ("vm-icount", "vm-kvm", "bare1")
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ BOXES = ("vm-icount", "vm-kvm", "bare1")
     ],
 )
 def test_a_close_name_is_offered_and_a_far_one_is_not(typed: str, meant: str) -> None:
-    assert meant_by(typed, BOXES) == meant
-    assert instead_of(typed, BOXES) == f"{meant}choose from bare1, vm-icount, vm-kvm"
+    assert meant_by(typed, TESTBOX_NAMES) == meant
+    assert instead_of(typed, TESTBOX_NAMES) == f"{meant}choose from bare1, vm-icount, vm-kvm"
 
 
 def test_the_end_that_all_names_have_is_no_likeness() -> None:

@@ -3,7 +3,7 @@
 A GET of the act's address shows what it does and costs, and a button; a POST of that form makes the
 change and leads to what it is about. What a script posts there with its token is JSON, the API's.
 
-A form carries what its page was computed for (`Plan.pins`). One that is sent again, or after
+A form carries what its page was computed for (`ActPlan.pins`). One that is sent again, or after
 somebody else changed the same, changes nothing.
 """
 
@@ -43,7 +43,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 class Field:
     """A field of an act's document, as a form has it; a list is separated by spaces or commas.
 
-    `pinned`: not typed by a person, but given by `Plan.pins` or by the link to the page.
+    `pinned`: not typed by a person, but given by `ActPlan.pins` or by the link to the page.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ActPlan:
     """What an act would do and cost, in lines; `refused`: why the quota rejects it."""
 
     lines: Sequence[str]
@@ -77,7 +77,7 @@ class Act:
     button: str
     sent: type
     fields: Sequence[Field]
-    plan: Callable[[Person, str, Any], Plan]
+    plan: Callable[[Person, str, Any], ActPlan]
     do: Callable[[Person, str, Any], str]
     planning: Callable[[Person], AbstractContextManager[None]] = lambda person: nullcontext()
     # what a link or form has in other fields than the document
@@ -146,7 +146,7 @@ class ActPages:
         act: Act,
         values: Mapping[str, str],
         *,
-        plan: Plan | None = None,
+        plan: ActPlan | None = None,
         error: Exception | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Response:

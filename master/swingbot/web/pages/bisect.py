@@ -25,7 +25,7 @@ from swingbot.service.ports import RequestError
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot.web.pages.acts import Act, ActPages, Field, Plan
+from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
 from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
@@ -109,9 +109,9 @@ def routes(
 
 
 def _search(submitter: BisectionSubmitter) -> Act:
-    def plan(person: Person, id: str, sent: SentBisection) -> Plan:
+    def plan(person: Person, id: str, sent: SentBisection) -> ActPlan:
         planned, refused = submitter.plan_bisection(_requested(submitter, person, sent))
-        return Plan(lines=plan_lines(planned), refused=refused)
+        return ActPlan(lines=plan_lines(planned), refused=refused)
 
     def do(person: Person, id: str, sent: SentBisection) -> str:
         started, _ = submitter.start_bisection(_requested(submitter, person, sent))
@@ -150,9 +150,9 @@ def _resume(submitter: BisectionSubmitter) -> Act:
             id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
         )
 
-    def plan(person: Person, id: str, sent: SentResumption) -> Plan:
+    def plan(person: Person, id: str, sent: SentResumption) -> ActPlan:
         planned, refused = submitter.plan_resumption(person, request(person, id, sent))
-        return Plan(
+        return ActPlan(
             lines=resumption_lines(id, planned),
             refused=refused,
             pins={"from_boots": planned.limit - planned.boots},

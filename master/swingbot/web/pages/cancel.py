@@ -13,7 +13,7 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
-from swingbot.web.pages.acts import Act, ActPages, Plan
+from swingbot.web.pages.acts import Act, ActPages, ActPlan
 from swingbot.web.pages.refused import REFUSALS, refused
 
 Cancel = Callable[[str, Person], str]
@@ -31,7 +31,7 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
         button="Cancel it",
         sent=_Nothing,
         fields=(),
-        plan=lambda person, id, sent: Plan(
+        plan=lambda person, id, sent: ActPlan(
             lines=[
                 "it costs nothing; a bisection can be resumed later, the same table requested again"
             ]

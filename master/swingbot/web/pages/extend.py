@@ -18,7 +18,7 @@ from swingbot.service.table.plan_text import extension_lines
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot.web.pages.acts import Act, ActPages, Field, Plan
+from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
 from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, refused
 
@@ -67,9 +67,9 @@ def routes(forms: Forms, extender: Extender, acts: ActPages, threads: FairThread
 
 
 def _act(extender: Extender) -> Act:
-    def plan(person: Person, id: str, asked: AskedExtension) -> Plan:
+    def plan(person: Person, id: str, asked: AskedExtension) -> ActPlan:
         planned, refused = extender.plan_extension(person, _request(id, asked))
-        return Plan(
+        return ActPlan(
             lines=extension_lines(id, planned),
             refused=refused,
             pins={"from_boots": planned.boots - asked.boots},

@@ -21,7 +21,7 @@ from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
 from swingbot.web.http.fair_threads import FairThreads, in_turn
-from swingbot.web.pages.acts import Act, ActPages, Field, Plan
+from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
 from swingbot.web.pages.refused import REFUSALS, refused
 
 Sent = TypeVar("Sent", SentSkip, SentHint)
@@ -109,7 +109,7 @@ def routes(
 
 
 def _act(steered: Callable[..., list[str]], **words: Any) -> Act:
-    def plan(person: Person, id: str, sent: SentSkip | SentHint) -> Plan:
+    def plan(person: Person, id: str, sent: SentSkip | SentHint) -> ActPlan:
         commits = steered(ids.read(id)[1], sent, person, dry=True)
         undo = isinstance(sent, SentSkip) and sent.undo
         effect = (
@@ -119,7 +119,7 @@ def _act(steered: Callable[..., list[str]], **words: Any) -> Act:
             if undo
             else "will not be measured"
         )
-        return Plan(lines=[*(f"`{commit[:12]}`: {effect}" for commit in commits), "no boots"])
+        return ActPlan(lines=[*(f"`{commit[:12]}`: {effect}" for commit in commits), "no boots"])
 
     def do(person: Person, id: str, sent: SentSkip | SentHint) -> str:
         steered(ids.read(id)[1], sent, person)
