@@ -40,6 +40,7 @@ from tests.db.racks import (
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import running_smtpd
+from tests.served import served
 
 
 @pytest.fixture
@@ -283,6 +284,24 @@ def test_the_command_line_says_since_when_and_why(
     )
     code, output = swingbot("testbox", "check", "nowhere")
     assert (code, output.count("\n")) == (2, 1)
+
+
+def test_counters_that_its_latest_boot_lacked_are_named(
+    brain: Brain, tmp_path: Path, db_url: str
+) -> None:
+    lacking = "perf-stat: the machine has no cache-references, cache-misses"
+
+    def shown() -> tuple[str, str]:
+        env = environment(tmp_path, db_url)
+        text = CliRunner().invoke(main, ["testbox", "show", "rack7"], env=env).output
+        with served(db_url, tmp_path / "web", filled=False) as web:
+            return text, web.client.get("/testbox/rack7").text
+
+    assert not any("perf-stat" in text for text in shown())  # no boot yet
+    brain.fake.facts |= {"perf_events": "task-clock,{cycles,instructions},branches,branch-misses"}
+    compared(brain, "rack7")
+    brain.run()
+    assert all(lacking in text for text in shown())
 
 
 @pytest.mark.parametrize(

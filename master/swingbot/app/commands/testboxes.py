@@ -79,6 +79,8 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
         + (f"  [{facts['label']}]" if facts["label"] else "")
     )
     click.echo(facts["machine"])
+    if lacking := facts["lacking_counters"]:
+        click.echo(f"perf-stat: {lacking}")
     click.echo(_now(facts))
     if own := facts["facts"].get("kconfig"):
         click.echo(f"its kernels have the configuration {own}, with a tree's fragments on top")

@@ -21,12 +21,14 @@ from swingbot_jobs.contract.unit_job import spec_sha256
 from swingbot_jobs.language.job_costs import JobCost, job_costs
 from swingbot_jobs.language.job_files import read_all
 from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.testbox.counters import lacking_in_boot
 from swingbot_jobs.testbox.file import load_all
 
 
 def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, Any]]:
     """Return the read model of a testbox, with `jobs`: what a boot of each shipped job costs, and
-    `aa_record`: whether reports about it may go to anybody but mail.to.
+    `aa_record`: whether reports about it may go to anybody but mail.to, and `lacking_counters`:
+    what its latest boot could not count.
 
     Testboxes, programs and jobs are read once, as everywhere in a running service.
     """
@@ -78,6 +80,7 @@ def testbox_here(settings: Settings) -> Callable[[Connection, str], dict[str, An
                 "restricted": restricted or None,
             },
             "machine": machine_line(facts["facts"].get("model", ""), seen),
+            "lacking_counters": lacking_in_boot(str(seen.get("perf_events") or "")) or None,
         }
 
     return testbox

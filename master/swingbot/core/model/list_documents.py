@@ -224,6 +224,8 @@ class LineOfATestbox(TypedDict):
     boots_not_up: int  # of these that did not come up
     boot_seconds: float | None  # mean duration of the latest
     machine: NotRequired[str]  # its machine in one line
+    # the usual counters of perf-stat that its latest boot lacked, a sentence; null if none
+    lacking_counters: NotRequired[str | None]
     # shipped jobs: `job`, `runs`, `seconds` of a boot, `measured`, `too_long` (why requests are
     # refused, or null)
     jobs: NotRequired[list[dict[str, Any]]]

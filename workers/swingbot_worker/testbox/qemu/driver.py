@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot_jobs.testbox import counters
 from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError, OrderError
@@ -73,8 +74,12 @@ class Qemu:
         return Boot(verdict=verdict, facts=facts)
 
     def check(self) -> list[TuningFinding]:
-        program = host.has_program(argv.PROGRAM)
-        return [program, _firmware()] if self.how.firmware == "uefi" else [program]
+        found = [host.has_program(argv.PROGRAM)]
+        if self.how.firmware == "uefi":
+            found.append(_firmware())
+        if not _has_pmu(self.how):
+            found.append(TuningFinding(what="perf-stat", ok=True, found=counters.lacking(())))
+        return found
 
     def _check_firmware(self, kernel: Kernel) -> None:
         """Raise OrderError if `kernel` cannot start from UEFI, InfraError if OVMF is missing."""
@@ -101,6 +106,17 @@ _NAMES = argv.Files(
     console=Path("console.log"),
     results=Path("results.tar"),
 )
+
+
+def _has_pmu(how: QemuDriver) -> bool:
+    """Return whether QEMU may give the machine a PMU: with KVM, by default to `host` and `max`."""
+    model, *properties = how.cpu.split(",")
+    pmu = model in ("host", "max")
+    for one in properties:
+        name, _, value = one.lstrip("+-").partition("=")
+        if name == "pmu":
+            pmu = value in ("on", "yes", "true") if value else not one.startswith("-")
+    return how.accel == "kvm" and pmu
 
 
 def _firmware() -> TuningFinding:

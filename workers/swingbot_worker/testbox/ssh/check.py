@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox import counters, tuning
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import TuningFinding
@@ -135,6 +135,8 @@ def _system(
             yield TuningFinding(what=what, ok=not do, found=value, do=do)
     yield _space(testbox, driver, home)
     yield from _size(testbox, home)
+    if home["machine"] == "x86_64":
+        yield TuningFinding(what="perf-stat", ok=True, found=counters.described(home["pmus"]))
     if driver.results == "network":
         sentence = next((sentence for sentence in problems if "network card" in sentence), "")
         yield TuningFinding(

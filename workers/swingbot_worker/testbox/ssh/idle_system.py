@@ -10,6 +10,7 @@ from typing import Final
 
 from swingbot_jobs.limits import FACT_CHARACTERS
 from swingbot_jobs.printable import printable
+from swingbot_jobs.testbox import counters
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh import memory_modules
 from swingbot_worker.testbox.ssh.guest import WORD
@@ -90,7 +91,7 @@ class IdleSystemReport:
 
 def question(workspace: str) -> str:
     """Return the script that prints the properties; `workspace` is created if it is missing."""
-    return _PROBE.replace("@WORKSPACE@", workspace) + memory_modules.SCRIPT
+    return _PROBE.replace("@WORKSPACE@", workspace) + counters.SCRIPT + memory_modules.SCRIPT
 
 
 def answer(text: str) -> IdleSystemReport:
