@@ -52,10 +52,10 @@ class Served:
     def key(self) -> str:
         return operator_key(secret(self.settings.secret_file))
 
-    def token(self, who: str, role: Role) -> dict[str, str]:
+    def token(self, who: str, role: Role, groups: tuple[str, ...] | None = None) -> dict[str, str]:
         """Headers with a new token of this person."""
         text = "swingbot_" + digest(f"{who} {role}")[:43]
-        a_person(self.engine, who, role, text)
+        a_person(self.engine, who, role, text, groups)
         return {"Authorization": f"Bearer {text}"}
 
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model import dispatch
 from swingbot.service.checkpoint import checkpoint
+from swingbot_db import scope
 
 # SQLAlchemy names for modules that pass connections on and run no queries themselves.
 Connection = sa.Connection
@@ -26,11 +27,12 @@ def make_engine(
 
     Connections are tested before use, so a server restart only costs a reconnect. The pool keeps
     up to 5 of at most `connections` open. `query_seconds`: the server cancels longer queries.
+    Transactions of a request with a token of few testbox groups see the rows of these (`scope.py`).
     """
     parsed = sa.make_url(url).set(drivername="postgresql+psycopg2")
     limit = "" if query_seconds is None else f" -cstatement_timeout={query_seconds}s"
     kept = min(5, connections)
-    return sa.create_engine(
+    engine = sa.create_engine(
         parsed,
         pool_pre_ping=True,
         pool_size=kept,
@@ -41,6 +43,8 @@ def make_engine(
             "connect_timeout": min(10, query_seconds or 10),
         },
     )
+    sa.event.listen(engine, "begin", scope.take_role)
+    return engine
 
 
 def name_sessions(part: str) -> None:

@@ -10,7 +10,7 @@ import re
 
 import sqlalchemy as sa
 
-from swingbot_db import roles
+from swingbot_db import roles, scope
 from swingbot_jobs import resources
 
 DB_DIR = resources.folder("db")
@@ -116,6 +116,9 @@ def upgrade(engine: sa.Engine, to: str = "head") -> None:
         if (now := revision(conn)) is not None and now != before:
             comment = f"COMMENT ON TABLE swingbot.{VERSION_TABLE} IS '{digest(now)}'"
             conn.exec_driver_sql(comment)
-        for view in sorted((DB_DIR / "views").glob("*.sql")) if to == "head" else ():
-            conn.exec_driver_sql(view.read_text().replace("%", "%%"))
+        if to == "head":
+            views = [file.read_text() for file in sorted((DB_DIR / "views").glob("*.sql"))]
+            for view in views:
+                conn.exec_driver_sql(view.replace("%", "%%"))
+            scope.limit_rows(conn, views)
         roles.grant(conn)

@@ -6,6 +6,7 @@
     swingbot_grafana  reads the views of panels (v_*); anyone who sees a board may use it
     swingbot_alerts   the same for Grafana's alert rules, with connections of its own
     swingbot_watchdog cannot log in; the service takes it to end sessions of these two
+    swingbot_scoped   cannot log in; the service takes it for tokens of few groups (`scope.py`)
 
 Workers have no role, because they never connect to the database.
 """
@@ -32,7 +33,7 @@ DECLARE
     wanted text;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana',
-      'swingbot_alerts', 'swingbot_watchdog'] LOOP
+      'swingbot_alerts', 'swingbot_watchdog', 'swingbot_scoped'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = wanted) THEN
             EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
               wanted);
@@ -43,8 +44,9 @@ END $$;
 -- can lift. The service has the watchdog's rights only in transactions that ask for them.
 ALTER ROLE swingbot_watchdog NOLOGIN;
 GRANT pg_signal_backend, pg_read_all_stats TO swingbot_watchdog;
-ALTER ROLE swingbot_service NOINHERIT;
-GRANT swingbot_watchdog TO swingbot_service;
+ALTER ROLE swingbot_service NOINHERIT BYPASSRLS;
+ALTER ROLE swingbot_scoped NOLOGIN;
+GRANT swingbot_watchdog, swingbot_scoped TO swingbot_service;
 DO $$
 DECLARE
     reader text;
@@ -84,13 +86,16 @@ BEGIN
       current_database());
     CREATE SCHEMA IF NOT EXISTS swingbot;
     ALTER SCHEMA swingbot OWNER TO swingbot_owner;
+    CREATE SCHEMA IF NOT EXISTS swingbot_scoped;
+    ALTER SCHEMA swingbot_scoped OWNER TO swingbot_owner;
     ALTER SCHEMA public OWNER TO swingbot_owner;
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
     FOR found IN
         SELECT c.oid::regclass AS name, CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN
           'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS what
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'public')
+          AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
           AND pg_get_userbyid(c.relowner) <> 'swingbot_owner'
           AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
             AND d.objid = c.oid AND d.deptype IN ('e', 'a', 'i'))
@@ -100,7 +105,7 @@ BEGIN
     FOR found IN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
           JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE n.nspname IN ('swingbot', 'public')
+        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'public')
           AND pg_get_userbyid(p.proowner) <> 'swingbot_owner'
           AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass
             AND d.objid = p.oid AND d.deptype = 'e')

@@ -277,7 +277,9 @@ def test_one_user_who_does_everything_needs_no_roles(fresh_databases: Callable[[
         roles.grant(conn)
         assert (
             conn.exec_driver_sql(
-                "SELECT count(*) FROM pg_class WHERE relname = 'tree' AND relacl IS NOT NULL"
+                "SELECT count(*) FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a"
+                " JOIN pg_roles r ON r.oid = a.grantee WHERE c.relname = 'tree'"
+                " AND r.rolname IN ('swingbot_service', 'swingbot_grafana')"
             ).scalar()
             == 0
         )

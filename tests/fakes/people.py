@@ -13,9 +13,16 @@ from swingbot.service.ports.access import NewToken
 from swingbot_db.store import transactions
 
 
-def a_person(engine: sa.Engine, who: str, role: Role, text: str | None = None) -> Person:
+def a_person(
+    engine: sa.Engine,
+    who: str,
+    role: Role,
+    text: str | None = None,
+    groups: tuple[str, ...] | None = None,
+) -> Person:
     """Store a new token of `who` (its text is `text`) and return its holder."""
     stored = digest(text or secrets.token_urlsafe(32))
     with transactions(engine)("token") as tx:
-        number = create_token(tx.access, NewToken(who=who, role=role, digest=stored, by="test"))
-    return Person(who=who, role=role, token=number)
+        new = NewToken(who=who, role=role, digest=stored, by="test", groups=groups)
+        number = create_token(tx.access, new)
+    return Person(who=who, role=role, token=number, groups=groups)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from swingbot.core.model.lookup import NotFound
 from swingbot_db.probe import check
 
-from .access import access_events, asked_by, tokens
+from .access import access_events, asked_by, can_limit_to_groups, testbox_groups, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .choices import LISTS, list_choices
@@ -75,6 +75,7 @@ __all__ = [
     "boot_order",
     "boot_times",
     "build_time",
+    "can_limit_to_groups",
     "check",
     "controller",
     "first_samples_of_boot",
@@ -129,6 +130,7 @@ __all__ = [
     "switch",
     "table",
     "testbox",
+    "testbox_groups",
     "testbox_news",
     "tokens",
     "tree",

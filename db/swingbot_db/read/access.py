@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
+from swingbot_db.scope import ROLE
 from swingbot_db.store.access import VALID_TOKEN
 
 from .rows import Row, rows
@@ -16,8 +17,8 @@ def tokens(conn: sa.Connection, *, over: bool = False, who: str | None = None) -
     `over` includes tokens that are no longer valid; `who` are those of this person.
     """
     query = f"""
-        SELECT id, who, role, digest IS NULL AS key, trees, note, made_by, made_at, expires_at,
-          revoked_at, revoked_by, used_at, {VALID_TOKEN} AS good
+        SELECT id, who, role, digest IS NULL AS key, trees, groups, note, made_by, made_at,
+          expires_at, revoked_at, revoked_by, used_at, {VALID_TOKEN} AS good
         FROM access_token
         WHERE ({VALID_TOKEN} OR :over) AND (CAST(:who AS text) IS NULL OR who = :who) ORDER BY id
     """
@@ -47,3 +48,18 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[Row]:
     return [
         row | {"id": id, "kind": ids.read(id)[0]} for row, id in zip(tables, shown, strict=True)
     ]
+
+
+def testbox_groups(conn: sa.Connection) -> list[str]:
+    """Groups of all testboxes that are not gone."""
+    query = "SELECT DISTINCT tbox_group FROM testbox WHERE state <> 'gone' ORDER BY 1"
+    return list(conn.execute(sa.text(query)).scalars())
+
+
+def can_limit_to_groups(conn: sa.Connection) -> bool:
+    """Whether this user may take the role of tokens of few testbox groups, and it has its views."""
+    query = """
+        SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role)
+          AND to_regclass(:role || '.comparison_in_scope') IS NOT NULL, false)
+    """
+    return bool(conn.execute(sa.text(query), {"role": ROLE}).scalar())

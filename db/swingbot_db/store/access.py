@@ -16,8 +16,8 @@ from swingbot_db.store.rows import Rows
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _KEPT: Final = "at > now() - interval '24 hours'"
 _PERSON: Final = (
-    "t.id, t.who, t.role, t.trees, t.used_at IS NULL OR t.used_at < now() - interval '1 minute'"
-    " AS stale"
+    "t.id, t.who, t.role, t.trees, t.groups,"
+    " t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS stale"
 )
 _USED: Final = """
 SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running') OR b.status = 'running') AS open,
@@ -37,14 +37,15 @@ class Access(Rows):
     def add_token(self, new: NewToken) -> int:
         return int(
             self.scalar(
-                "INSERT INTO access_token (who, role, digest, trees, note, made_by, expires_at)"
-                " VALUES (:who, :role, :digest, :trees, :note, :by, now() + CAST(:life AS"
-                " interval)) RETURNING id",
+                "INSERT INTO access_token (who, role, digest, trees, groups, note, made_by,"
+                " expires_at) VALUES (:who, :role, :digest, :trees, :groups, :note, :by, now() +"
+                " CAST(:life AS interval)) RETURNING id",
                 who=new.who,
                 role=new.role.value,
                 digest=new.digest,
                 life=new.life,
                 trees=None if new.trees is None else list(new.trees),
+                groups=None if new.groups is None else list(new.groups),
                 note=new.note,
                 by=new.by,
             )
@@ -116,7 +117,7 @@ class Access(Rows):
     def end_session(self, digest: str) -> Person | None:
         row = self.select_one(
             "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
-            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees",
+            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups",
             digest=digest,
         )
         return None if row is None else _person(row)
@@ -244,5 +245,5 @@ def _asked_for(id: str) -> tuple[str, int]:
 
 
 def _person(row: sa.Row[Any]) -> Person:
-    trees = None if row.trees is None else tuple(row.trees)
-    return Person(who=row.who, role=Role(row.role), token=row.id, trees=trees)
+    trees, groups = (None if few is None else tuple(few) for few in (row.trees, row.groups))
+    return Person(who=row.who, role=Role(row.role), token=row.id, trees=trees, groups=groups)

@@ -45,12 +45,13 @@ from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import cancel_table
 from swingbot.service.table.known_commits import known_commits as known
+from swingbot.service.visible_groups import everything_visible
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
 from swingbot.web.access.request_limits import RequestLimits, Traffic, budget_of, rate_of
 from swingbot.web.access.session import Sessions
-from swingbot.web.api import openapi
+from swingbot.web.api import by_group, openapi
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
 from swingbot.web.http.document_tags import DocumentTags
@@ -148,11 +149,13 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, transactions(engine), secure=settings.web_url.startswith("https:"))
-    forms = Forms(key, renderer, sessions, rate_of(settings.web.write_rate))
+    writes = rate_of(settings.web.write_rate)
+    forms = Forms(key, renderer, sessions, writes, by_group=by_group.answers)
     cached_lab = functools.cache(lambda: make_lab(settings, engine))
 
     def lab() -> Lab:
-        lab = cached_lab()
+        with everything_visible():
+            lab = cached_lab()
         return replace(lab, catalogue=load_testboxes(lab.transaction, lab.catalogue))
 
     source = SnapshotReader(engine, read)
@@ -247,6 +250,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         sessions,
         reading,
         of_worker,
+        by_group.answers,
     )
     spool = settings.state / "spool"
     spool.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -26,7 +26,8 @@ def create_token(access: Access, new: NewToken) -> int:
     """Store a new token and return its number."""
     number = access.add_token(new)
     trees = f", trees {' '.join(new.trees)}" if new.trees is not None else ""
-    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}")
+    groups = f", groups {' '.join(new.groups)}" if new.groups is not None else ""
+    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}{groups}")
     return number
 
 

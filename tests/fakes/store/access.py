@@ -28,7 +28,9 @@ class Access(Noun):
         number = self.db.next_id("token")
         self.db.tokens[number] = TokenRow(
             digest=new.digest,
-            person=Person(who=new.who, role=new.role, token=number, trees=new.trees),
+            person=Person(
+                who=new.who, role=new.role, token=number, trees=new.trees, groups=new.groups
+            ),
             expires_at=None if new.life is None else self.db.now() + new.life,
         )
         return number

@@ -56,6 +56,13 @@ def token() -> None:
     multiple=True,
     help="Only for requests of this tree (role submitter; default: of all); may be repeated.",
 )
+@click.option(
+    "--group",
+    "groups",
+    metavar="GROUP",
+    multiple=True,
+    help="Only for what testboxes of this group measured (role reader); may be repeated.",
+)
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
 def create(
@@ -64,6 +71,7 @@ def create(
     role: str,
     life: str,
     trees: tuple[str, ...],
+    groups: tuple[str, ...],
     note: str | None,
     json_: bool,
 ) -> None:
@@ -71,14 +79,18 @@ def create(
 
     With --tree it requests, extends and cancels tables of these trees only;
     it reads what its role reads.
+    With --group it reads what testboxes of these groups measured, and no more.
 
     \b
     Examples:
       swingbot token create "Ada Example" --role moderator --for 30d
       swingbot token create "mm-ci" --role submitter --tree mm --for never
+      swingbot token create "partner" --role reader --group lkp-skl --for 30d
     """
     if trees and role != Role.SUBMITTER:
         raise RequestError("--tree limits the role submitter only")
+    if groups:
+        _check_groups(session, role, groups)
     try:
         name, lasting = tokens.name_of(who), tokens.life_of(life)
     except tokens.BadToken as error:
@@ -90,6 +102,7 @@ def create(
         digest=tokens.digest(new_token),
         life=lasting,
         trees=tuple(dict.fromkeys(trees)) or None,
+        groups=tuple(dict.fromkeys(groups)) or None,
         note=note,
         by=somebody(),
     )
@@ -101,17 +114,45 @@ def create(
     with session.reading() as conn:
         (row,) = (row for row in read.tokens(conn, over=True, who=name) if row["id"] == number)
     if json_:
-        keys = ("id", "who", "role", "trees", "expires_at")
+        keys = ("id", "who", "role", "trees", "groups", "expires_at")
         say_json({key: row[key] for key in keys} | {"token": new_token})
         return
     click.echo(new_token)
-    of_trees = f" (trees: {', '.join(new.trees)})" if new.trees else ""
+    limits = [
+        f"{what}: {', '.join(few)}"
+        for what, few in (("trees", new.trees), ("testbox groups", new.groups))
+        if few
+    ]
+    limited = f" ({'; '.join(limits)})" if limits else ""
     until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
-        f"token {number} of {name} {PURPOSES[Role(role)]}{of_trees}; it {until} and is not shown"
+        f"token {number} of {name} {PURPOSES[Role(role)]}{limited}; it {until} and is not shown"
         f" again. Sign in at {session.placed.web_url}/login",
         err=True,
     )
+
+
+def _check_groups(session: CommandContext, role: str, groups: tuple[str, ...]) -> None:
+    """Raises RequestError."""
+    if role != Role.READER:
+        raise RequestError("--group limits the role reader only")
+    web = session.placed.web
+    if "open" in (web.read, web.metrics):
+        raise RequestError(
+            'everybody can read the pages: set web.read = "token" and web.metrics = "token" or'
+            ' "off" before you create tokens of few testbox groups'
+        )
+    with session.reading() as conn:
+        known = read.testbox_groups(conn)
+        if unknown := [group for group in groups if group not in known]:
+            raise RequestError(
+                f"no testbox has the group {unknown[0]!r}; groups are {', '.join(known) or 'none'}"
+            )
+        if not read.can_limit_to_groups(conn):
+            raise RequestError(
+                "this database has no role for tokens of few testbox groups: run"
+                " `swingbot db roles`, then `swingbot db upgrade`"
+            )
 
 
 @token.command("list")
@@ -134,6 +175,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "who": "WHO",
         "role": "ROLE",
         "trees": "TREES",
+        "groups": "GROUPS",
         "made_at": "CREATED",
         "made_by": "BY",
         "expires_at": "EXPIRES",
@@ -141,7 +183,10 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "revoked_at": "REVOKED",
         "note": "NOTE",
     }
-    shown = [row | {"trees": " ".join(row["trees"]) if row["trees"] else "all"} for row in rows]
+    shown = [
+        row | {key: " ".join(row[key]) if row[key] else "all" for key in ("trees", "groups")}
+        for row in rows
+    ]
     click.echo(
         text.table(
             [tuple("" if row[cell] is None else row[cell] for cell in cells) for row in shown],

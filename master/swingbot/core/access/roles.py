@@ -49,6 +49,7 @@ class Person:
     token: int  # its number
     trees: tuple[str, ...] | None = None  # whose tables it may request and change; None: of all
     once: RequestKey | None = None  # of the request that they make
+    groups: tuple[str, ...] | None = None  # of testboxes, all that it may see; None: everything
 
     @property
     def ref_name(self) -> str:
@@ -64,6 +65,14 @@ def tree_refusal(person: Person, tree: str) -> str | None:
     return (
         f"{person.who}'s token is only for requests of {', '.join(person.trees)}, not of {tree}:"
         " ask the operator for another; nothing was changed."
+    )
+
+
+def group_refusal(person: Person) -> str:
+    """Why an address that cannot be limited to testbox groups refuses their tokens."""
+    return (
+        f"{person.who}'s token is only for testboxes of {', '.join(person.groups or ())}, and this"
+        " address is not limited to them: ask the operator for another."
     )
 
 

@@ -17,6 +17,7 @@ from swingbot.core.model.report_documents import MailSwitch
 class WhoseToken(TypedDict):
     who: str | None  # person; null: anonymous
     role: str | None  # `reader`, `submitter`, `moderator` or `operator`
+    groups: list[str] | None  # testbox groups that it may see; null: all
 
 
 class QueuedKeys(TypedDict):

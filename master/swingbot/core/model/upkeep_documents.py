@@ -80,6 +80,7 @@ class NewToken(TypedDict):
     who: str  # person
     role: str  # `reader`, `submitter`, `moderator` or `operator`
     trees: list[str] | None  # whose tables it may request; null: all
+    groups: list[str] | None  # testbox groups that it may see; null: all
     expires_at: str | None  # time; null: never
     token: str  # shown once
 
@@ -90,6 +91,7 @@ class Token(TypedDict):
     role: str  # its role
     key: bool  # the key that `swingbot key` prints
     trees: list[str] | None  # whose tables it may request; null: all
+    groups: list[str] | None  # testbox groups that it may see; null: all
     note: str | None  # its purpose
     made_by: str  # who made it
     made_at: str  # time

@@ -20,6 +20,7 @@ class NewToken:
     digest: str  # SHA-256 of its text, which is not stored
     life: timedelta | None = None  # None: until revoked
     trees: tuple[str, ...] | None = None  # None: of all trees
+    groups: tuple[str, ...] | None = None  # testbox groups; None: all
     note: str | None = None
     by: str
 

@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
-from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
+from swingbot.core.access.roles import PURPOSES, Person, Role, group_refusal, may, refusal
 
 from .. import limits
 from ..http.fair_threads import in_turn
@@ -77,9 +77,11 @@ class Forms:
         sessions: Sessions,
         rate: Rate = UNLIMITED,
         now: Callable[[], float] = time.monotonic,
+        by_group: Callable[[str, str], bool] = lambda method, path: False,
     ) -> None:
-        """`rate` limits how often one token may write."""
+        """`rate` limits how often one token may write. `by_group` is that of `ReadAccess`."""
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
+        self._by_group = by_group
         self._writes = Buckets(rate)
         self.once = AnswersOnce(sessions.begin)
 
@@ -114,6 +116,8 @@ class Forms:
         if refused is not None:
             raise HTTPException(401 if person is None else 403, refused)
         assert person is not None
+        if person.groups is not None and not self._by_group(request.method, request.url.path):
+            raise HTTPException(403, group_refusal(person))
         wait = self._writes.take(str(person.token), self._now())
         if wait > 0:
             raise HTTPException(
@@ -205,7 +209,11 @@ class Forms:
         """Whose token or session this is; nulls for an anonymous reader. Raises HTTPException."""
         person = await self._sessions.person(request)
         return JSONResponse(
-            {"who": person and person.who, "role": person and person.role},
+            {
+                "who": person and person.who,
+                "role": person and person.role,
+                "groups": person and person.groups,
+            },
             headers={"cache-control": "no-store"},
         )
 

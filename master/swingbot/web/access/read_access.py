@@ -14,6 +14,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from swingbot.core.access.roles import Person, group_refusal
+from swingbot.service.visible_groups import VISIBLE_GROUPS, everything_visible
+
 from ..http.error_response import failure, wants_json
 from ..http.fair_threads import in_turn
 from ..http.render import READER, Reader, Renderer
@@ -59,7 +62,11 @@ class ReadSettings:
 
 
 class ReadAccess:
-    """`worker`: whether a request has the token of an attempt; workers fetch kernels with it."""
+    """`worker`: whether a request has the token of an attempt; workers fetch kernels with it.
+
+    `by_group`: whether a method and path answer tokens of few testbox groups, whose requests see
+    only the rows of these.
+    """
 
     def __init__(
         self,
@@ -68,24 +75,30 @@ class ReadAccess:
         sessions: Sessions,
         reading: ReadSettings,
         worker: Callable[[HTTPConnection], bool],
+        by_group: Callable[[str, str], bool],
     ) -> None:
-        self._app, self._renderer, self._sessions, self._reading, self._worker = (
+        self._app, self._renderer, self._sessions, self._reading = (
             app,
             renderer,
             sessions,
             reading,
-            worker,
         )
+        self._worker, self._by_group = worker, by_group
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = (
-            await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
-            if scope["type"] == "http"
-            else None
-        )
-        if refused is None and scope["type"] == "http":
-            READER.set(await self._reader(HTTPConnection(scope), scope["method"]))
-        await (refused or self._app)(scope, receive, send)
+        before = VISIBLE_GROUPS.set(None)
+        try:
+            refused = (
+                await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
+                if scope["type"] == "http"
+                else None
+            )
+            if refused is None and scope["type"] == "http":
+                with everything_visible():
+                    READER.set(await self._reader(HTTPConnection(scope), scope["method"]))
+            await (refused or self._app)(scope, receive, send)
+        finally:
+            VISIBLE_GROUPS.reset(before)
 
     async def _reader(self, request: HTTPConnection, method: str) -> Reader | None:
         """Return who a page greets; None for what is not read as a page."""
@@ -113,7 +126,7 @@ class ReadAccess:
         except HTTPException as error:
             return failure(self._renderer, request, error.status_code, error.detail, error.headers)
         if person is not None:
-            return None
+            return self._limited(request, person, method, path)
         # A browser accepts HTML; a program must not mistake the sign-in page for the resource.
         if (
             method == "GET"
@@ -127,3 +140,14 @@ class ReadAccess:
             401,
             "This page requires a token; ask the operator for one.",
         )
+
+    def _limited(
+        self, request: HTTPConnection, person: Person, method: str, path: str
+    ) -> Response | None:
+        """Limit what this request reads to the groups of its token."""
+        if person.groups is None:
+            return None
+        if not self._by_group(method, path):
+            return failure(self._renderer, request, 403, group_refusal(person))
+        VISIBLE_GROUPS.set(person.groups)
+        return None

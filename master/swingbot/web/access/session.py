@@ -11,7 +11,8 @@ import asyncio
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -23,7 +24,8 @@ from swingbot.core.access.rates import Buckets, Rate
 from swingbot.core.access.roles import Person
 from swingbot.core.access.tokens import EndedToken
 from swingbot.service.access import refuse_sign_in, sign_in, sign_out
-from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.ports.transaction import OpenTransaction, Transaction
+from swingbot.service.visible_groups import everything_visible
 
 from ..http.fair_threads import client_of, in_turn
 
@@ -52,7 +54,7 @@ class Sessions:
     ) -> None:
         self._key, self.begin, self._secure, self._now, self._pause = (
             operator_key(secret),
-            begin,
+            _of_everything(begin),
             secure,
             now,
             pause,
@@ -144,6 +146,17 @@ class Sessions:
         answer.delete_cookie(
             self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure
         )
+
+
+def _of_everything(begin: OpenTransaction) -> OpenTransaction:
+    """Tokens are no rows of a testbox group."""
+
+    @contextmanager
+    def begun(name: str) -> Iterator[Transaction]:
+        with everything_visible(), begin(name) as tx:
+            yield tx
+
+    return begun
 
 
 def bearer_of(request: HTTPConnection) -> str | None:

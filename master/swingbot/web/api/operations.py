@@ -35,7 +35,8 @@ class Operation:
     """`answers` are the types that its document may have; `listed`: it is a list of them.
 
     `role` is what a change needs; None: it only reads. `statuses` are those of answers with the
-    document, and `query` explains each parameter.
+    document, and `query` explains each parameter. `by_group`: tokens of few testbox groups are
+    answered, with what belongs to these; elsewhere they are refused (`by_group.py`).
     """
 
     method: str = "GET"
@@ -47,6 +48,7 @@ class Operation:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Callable[[], Schema] | None = None
     statuses: Sequence[int] = (200,)
+    by_group: bool = False
 
     @property
     def once(self) -> bool:
@@ -58,8 +60,9 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
-def _list(plural: str, line: str, *filters: str) -> Operation:
+def _list(plural: str, line: str, *filters: str, by_group: bool = False) -> Operation:
     return Operation(
+        by_group=by_group,
         path=f"/{plural}{JSON}",
         about=f"List {plural}; the header Link has the address of the next rows.",
         answers=[line],
@@ -69,10 +72,13 @@ def _list(plural: str, line: str, *filters: str) -> Operation:
     )
 
 
-def _show(kind: str, answer: str, about: str = "", **query: str) -> Operation:
+def _show(
+    kind: str, answer: str, about: str = "", *, by_group: bool = False, **query: str
+) -> Operation:
     parameter = "{name}" if kind in ("tree", "testbox") else "{id}"
     key = "{build_key}" if kind == "kernel" else parameter
     return Operation(
+        by_group=by_group,
         path=f"/{kind}/{key}{JSON}",
         about=about or f"Show {_a(kind)}.",
         answers=[answer],
@@ -142,7 +148,9 @@ OPERATIONS: Final[Sequence[Operation]] = (
         answers=["Health"],
         statuses=(200, 503),
     ),
-    Operation(path="/login.json", about="Whose token this is.", answers=["WhoseToken"]),
+    Operation(
+        by_group=True, path="/login.json", about="Whose token this is.", answers=["WhoseToken"]
+    ),
     Operation(
         path="/tokens.json",
         about="Your tokens; for an operator everybody's.",
@@ -151,21 +159,32 @@ OPERATIONS: Final[Sequence[Operation]] = (
         role=Role.READER,
         query={"over": "1: also those that expired or were revoked"},
     ),
-    _list("comparisons", "LineOfATable", *_OF_TABLES),
-    _list("experiments", "LineOfATable", *_OF_TABLES),
-    _list("bisections", "LineOfABisection", *_OF_BISECTIONS),
-    _list("incidents", "LineOfAnIncident", *_OF_INCIDENTS),
+    _list("comparisons", "LineOfATable", *_OF_TABLES, by_group=True),
+    _list("experiments", "LineOfATable", *_OF_TABLES, by_group=True),
+    _list("bisections", "LineOfABisection", *_OF_BISECTIONS, by_group=True),
+    _list("incidents", "LineOfAnIncident", *_OF_INCIDENTS, by_group=True),
     _list("reports", "LineOfAReport", "state", "kind", "incident", "since"),
-    _list("orders", "LineOfAnOrder", "kind", "state", "testbox", "tree", "series", "since"),
-    _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group"),
+    _list(
+        "orders",
+        "LineOfAnOrder",
+        "kind",
+        "state",
+        "testbox",
+        "tree",
+        "series",
+        "since",
+        by_group=True,
+    ),
+    _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group", by_group=True),
     _list("compilers", "LineOfACompiler", "worker", "name"),
     _list("trees", "LineOfATree", "name", "state"),
-    _list("metrics", "LineOfAMetric", "testbox", "unit_job", "metric"),
-    _show("comparison", "Table", after=_NEXT),
-    _show("experiment", "Table", after=_NEXT),
-    _show("bisection", "Bisection"),
+    _list("metrics", "LineOfAMetric", "testbox", "unit_job", "metric", by_group=True),
+    _show("comparison", "Table", after=_NEXT, by_group=True),
+    _show("experiment", "Table", after=_NEXT, by_group=True),
+    _show("bisection", "Bisection", by_group=True),
     *(
         Operation(
+            by_group=True,
             path=f"/{kind}/{{id}}/progress.json",
             about=f"How far {_a(kind)} is; /{kind}/{{id}}/progress streams what changes.",
             answers=["ProgressOfARequest"],
@@ -173,19 +192,21 @@ OPERATIONS: Final[Sequence[Operation]] = (
         for kind in ids.REQUESTS
     ),
     Operation(
+        by_group=True,
         path="/bisection/{id}/explanation.json",
         about="What a bisection believes and why; its log is log.txt or log.jsonl.",
         answers=["Explanation"],
     ),
-    _show("incident", "Incident"),
+    _show("incident", "Incident", by_group=True),
     _show("report", "Report"),
-    _show("order", "Order"),
-    _show("boot", "Boot", after=_NEXT),
-    _show("variant", "Variant"),
-    _show("kernel", "KernelBuild", "Show the build of a kernel."),
+    _show("order", "Order", by_group=True),
+    _show("boot", "Boot", after=_NEXT, by_group=True),
+    _show("variant", "Variant", by_group=True),
+    _show("kernel", "KernelBuild", "Show the build of a kernel.", by_group=True),
     _show("tree", "Tree"),
-    _show("testbox", "Testbox"),
+    _show("testbox", "Testbox", by_group=True),
     Operation(
+        by_group=True,
         path="/search.json",
         about="Find what matches every word.",
         answers=["Search"],
@@ -202,18 +223,21 @@ OPERATIONS: Final[Sequence[Operation]] = (
         },
     ),
     Operation(
+        by_group=True,
         path="/results.json",
         about="Compare kernels by boots that exist; with fewer than two: what can be compared.",
         answers=["Results", "ChoiceOfKernels"],
         query=_RESULTS,
     ),
     Operation(
+        by_group=True,
         path="/metric/{tree}/{testbox}/{unit_job}/{metric}.json",
         about="A metric over all measured commits.",
         answers=["MetricOverCommits"],
         query=_CONFIGURATION,
     ),
     Operation(
+        by_group=True,
         path="/metric.json",
         about="A metric over all measured commits; names may be left out if only one fits.",
         answers=["MetricOverCommits"],
@@ -239,11 +263,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation(path="/moderation.json", about="Reports that wait.", answers=["Moderation"]),
     Operation(path="/outbox.json", about="Mails to be sent, and sent.", answers=["Outbox"]),
     Operation(
+        by_group=True,
         path="/raw/{id}/manifest.json",
         about="Files and runs behind an object; each file is at /raw/{id}/PATH.",
         answers=["ManifestOfRawResults"],
     ),
     Operation(
+        by_group=True,
         path="/raw/{id}/order.json",
         about="The order behind a boot: jobs/schema/order-1.schema.json.",
         answers=[],

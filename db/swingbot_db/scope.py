@@ -1,0 +1,231 @@
+"""What a token of few testbox groups may read: row-level security for the role swingbot_scoped.
+
+A request with such a token takes this role in each of its transactions (`engine.py`), so no query
+can forget the filter. The role may read the tables below alone, of each the rows that belong to the
+groups in the setting `swingbot.groups`. All other roles read as without it: they own the tables or
+bypass row-level security (`roles.py`).
+
+PostgreSQL checks a view with the rights of its owner. The views of `db/views/` therefore exist a
+second time, in the schema of the role, with those of the caller (`security_invoker`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import sqlalchemy as sa
+
+from swingbot.service.visible_groups import VISIBLE_GROUPS
+
+ROLE: Final = "swingbot_scoped"
+
+_GROUPS: Final = "ANY (current_setting('swingbot.groups')::text[])"
+# With the rights of their owner: they see all rows, and say which belong to the groups.
+_OWNED: Final = f"""
+CREATE OR REPLACE VIEW swingbot_scoped.comparison_in_scope AS
+SELECT p.comparison FROM swingbot.comparison_part p JOIN swingbot.testbox t ON t.name = p.testbox
+GROUP BY p.comparison HAVING bool_and(t.tbox_group = {_GROUPS});
+
+CREATE OR REPLACE VIEW swingbot_scoped.bisection_in_scope AS
+SELECT b.id FROM swingbot.bisection b JOIN swingbot.testbox t ON t.name = b.testbox
+WHERE t.tbox_group = {_GROUPS};
+
+CREATE OR REPLACE VIEW swingbot_scoped.incident_in_scope AS
+SELECT i.id FROM swingbot.incident i
+WHERE EXISTS (SELECT FROM swingbot.incident_bisection m WHERE m.incident = i.id)
+  AND NOT EXISTS (
+    SELECT FROM (SELECT m.bisection FROM swingbot.incident_bisection m WHERE m.incident = i.id
+      UNION ALL SELECT s.bisection FROM swingbot.sighting s WHERE s.incident = i.id) of
+    WHERE NOT EXISTS (SELECT FROM swingbot_scoped.bisection_in_scope b WHERE b.id = of.bisection))
+  AND NOT EXISTS (
+    SELECT FROM (SELECT i.comparison UNION ALL SELECT i.fix_check
+      UNION ALL SELECT s.comparison FROM swingbot.sighting s WHERE s.incident = i.id
+      UNION ALL SELECT g.comparison FROM swingbot.incident_gate g WHERE g.incident = i.id) of
+    WHERE of.comparison IS NOT NULL AND NOT EXISTS (SELECT FROM
+      swingbot_scoped.comparison_in_scope c WHERE c.comparison = of.comparison));
+
+CREATE OR REPLACE VIEW swingbot_scoped.variant_in_scope AS
+SELECT a.variant FROM swingbot.comparison_arm a
+  JOIN swingbot.comparison_part p ON p.comparison = a.comparison
+  JOIN swingbot.testbox t ON t.name = p.testbox WHERE t.tbox_group = {_GROUPS}
+UNION ALL
+SELECT p.variant FROM swingbot.bisection_point p
+  JOIN swingbot_scoped.bisection_in_scope b ON b.id = p.bisection
+"""
+
+_TESTBOX: Final = "testbox IN (SELECT name FROM swingbot.testbox)"
+
+
+def _in(table: str, key: str, column: str = "id") -> str:
+    """The row that `column` names is one that the role sees."""
+    schema = "swingbot_scoped" if table.endswith("_in_scope") else "swingbot"
+    return f"EXISTS (SELECT FROM {schema}.{table} seen WHERE seen.{column} = {key})"
+
+
+# Rows by table. What is measured on several testboxes is visible if all are in the groups;
+# a boot, its runs and samples if its own testbox is.
+ROWS: Final = {
+    "testbox": f"tbox_group = {_GROUPS}",
+    **dict.fromkeys(
+        (
+            "testbox_now",
+            "testbox_event",
+            "lease",
+            "alert",
+            "boot",
+            "measured_metric",
+            "noise_record",
+            "tree_history",
+        ),
+        _TESTBOX,
+    ),
+    "worker_compiler": "true",  # how many build kernels, for estimates
+    "tree": "testboxes && ARRAY(SELECT name FROM swingbot.testbox)",
+    "comparison": _in("comparison_in_scope", "comparison.id", "comparison"),
+    **{
+        table: _in("comparison_in_scope", f"{table}.comparison", "comparison")
+        for table in (
+            "comparison_arm",
+            "comparison_arm_spec",
+            "comparison_part",
+            "comparison_row",
+            "swing",
+        )
+    },
+    "change": _in("comparison", "change.id", "change"),
+    "bisection": _in("bisection_in_scope", "bisection.id"),
+    **{
+        table: _in("bisection_in_scope", f"{table}.bisection")
+        for table in (
+            "bisection_point",
+            "bisection_want",
+            "observation",
+            "bisection_step",
+            "bisection_steer",
+        )
+    },
+    "incident": _in("incident_in_scope", "incident.id"),
+    **{
+        table: _in("incident_in_scope", f"{table}.incident")
+        for table in (
+            "incident_bisection",
+            "incident_event",
+            "incident_gate",
+            "sighting",
+            "report",
+        )
+    },
+    "moderation": _in("report", "moderation.report"),
+    "outbox": _in("report", "outbox.report"),
+    "variant": _in("variant_in_scope", "variant.id", "variant"),
+    "kernel_build": _in("variant", "kernel_build.build_key", "build_key"),
+    "build_forecast": _in("variant", "build_forecast.build_key", "build_key"),
+    "boot_spec": " OR ".join(
+        f"sha256 IN (SELECT {column} FROM swingbot.{table})"
+        for table, column in (
+            ("boot", "spec"),
+            ("comparison_part", "spec"),
+            ("comparison_arm_spec", "own"),
+            ("bisection", "spec"),
+        )
+    ),
+    "orders": f"CASE kind WHEN 'boot' THEN {_TESTBOX}"
+    f" ELSE {_in('variant', 'orders.build_key', 'build_key')} END",
+    "want": _in("orders", "want.order_id")
+    + " AND (comparison IS NULL OR "
+    + _in("comparison_in_scope", "want.comparison", "comparison")
+    + ") AND (bisection IS NULL OR "
+    + _in("bisection_in_scope", "want.bisection")
+    + ")",
+    "attempt": _in("orders", "attempt.order_id"),
+    "dispatch": _in("attempt", "dispatch.attempt"),
+    "run": _in("boot", "run.boot"),
+    "reparse": _in("run", "reparse.run"),
+    "result_root": _in("run", "result_root.id", "result_root"),
+    "sample": "measured IN (SELECT id FROM swingbot.measured_metric)",
+    "boot_mean": "measured IN (SELECT id FROM swingbot.measured_metric)",
+    "asked": "CASE WHEN comparison IS NULL THEN "
+    + _in("bisection_in_scope", "asked.bisection")
+    + f" ELSE {_in('comparison_in_scope', 'asked.comparison', 'comparison')} END",
+}
+
+# Its comment is the digest of all this; it goes with the tables.
+_DIGESTED: Final = f"{ROLE}.comparison_in_scope"
+_MAKE: Final = f"""
+DO $$
+BEGIN
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+      AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN
+        CREATE ROLE {ROLE} NOLOGIN;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;  -- another database of this server did it just now
+END $$
+"""
+
+
+def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
+    """Limit the role to the rows above; `views` is the SQL of all views. Part of each upgrade.
+
+    Creates the role if the user is a superuser; else without it (`swingbot db roles` creates it)
+    nothing happens, and tokens cannot be limited to groups. Locks no table if nothing has changed.
+    """
+    conn.exec_driver_sql(_MAKE)
+    comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"
+    digest = hashlib.sha256("\n".join([_OWNED, *map(str, ROWS.items()), *views]).encode())
+    stored = conn.exec_driver_sql(comment).scalar()
+    if stored == digest.hexdigest() or not _exists(conn):
+        return
+    conn.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {ROLE}")
+    conn.exec_driver_sql(f"GRANT USAGE ON SCHEMA swingbot, {ROLE} TO {ROLE}")
+    conn.exec_driver_sql(_OWNED)
+    conn.exec_driver_sql(f"COMMENT ON VIEW {_DIGESTED} IS '{digest.hexdigest()}'")
+    for table, rows in ROWS.items():
+        conn.exec_driver_sql(
+            f"ALTER TABLE swingbot.{table} ENABLE ROW LEVEL SECURITY;"
+            f"DROP POLICY IF EXISTS scope ON swingbot.{table};"
+            f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {ROLE} USING ({rows});"
+            f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
+        )
+    before = conn.exec_driver_sql("SHOW search_path").scalar()
+    conn.exec_driver_sql(f"SET LOCAL search_path = {ROLE}, swingbot")
+    for view in views:
+        conn.exec_driver_sql(view.replace("%", "%%"))
+    conn.exec_driver_sql(f"SET LOCAL search_path = {before}")
+    conn.exec_driver_sql(
+        f"""
+        DO $$
+        DECLARE
+            found record;
+        BEGIN
+            FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = '{ROLE}' LOOP
+                IF found.name NOT LIKE '%%\\_in\\_scope' THEN
+                    EXECUTE format('ALTER VIEW {ROLE}.%%I SET (security_invoker = true)',
+                      found.name);
+                END IF;
+                EXECUTE format('GRANT SELECT ON {ROLE}.%%I TO {ROLE}', found.name);
+            END LOOP;
+        END $$
+        """
+    )
+
+
+def _exists(conn: sa.Connection) -> bool:
+    query = f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}')"
+    return bool(conn.exec_driver_sql(query).scalar())
+
+
+def take_role(conn: sa.Connection) -> None:
+    """Limit a transaction that has begun in a request with such a token."""
+    if (groups := VISIBLE_GROUPS.get()) is None:
+        return
+    conn.execute(
+        sa.text(
+            "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"
+            f" set_config('search_path', '{ROLE}, swingbot', true),"
+            f" set_config('role', '{ROLE}', true)"
+        ),
+        {"groups": list(groups)},
+    )

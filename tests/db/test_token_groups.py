@@ -1,0 +1,462 @@
+"""A token of few testbox groups reads what these measured, at every address, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from starlette.routing import Route
+
+from swingbot.app.cli import main
+from swingbot.core.access.roles import Role
+from swingbot.core.model import ids
+from swingbot.service.visible_groups import VISIBLE_GROUPS
+from swingbot.web.api import by_group
+from tests import builders as make
+from tests.database import fresh
+from tests.db.test_fuzz_routes import application
+from tests.fakes.mail import brain_environment
+from tests.postgres import Server
+from tests.served import Served, served
+
+# Nothing else contains these: names, subjects, reasons and people of the other group; its levels.
+WORD: Final = "quokka"
+LEVEL: Final = 424_242.0
+LEAK: Final = re.compile(r"quokka|424.?242", re.IGNORECASE)
+METRIC, UNIT_JOB = "quokka.speed", "quokka-job"
+OWN: Final = "vm-icount"  # testbox and group
+TOKEN_IN: Final = {
+    "SWINGBOT_WEB_READ": "token",
+    "SWINGBOT_WEB_METRICS": "token",
+    "SWINGBOT_WEB_RATE": "0",
+    "SWINGBOT_WEB_WRITE_RATE": "0",
+}
+
+
+@dataclass
+class Hidden:
+    """What the other group has: numbers by kind, and names that are hidden too."""
+
+    numbers: dict[str, list[int]] = field(default_factory=dict)
+    commits: list[str] = field(default_factory=list)
+    build_key: str = ""
+    order: int = 0
+
+
+def _hide(conn: sa.Connection, tree: int) -> Hidden:
+    """Let another group measure kernels of its own in the same tree."""
+    other = make.a_testbox(conn, f"{WORD}-box", unit_job=UNIT_JOB, state="quarantined", reason=WORD)
+    visible = make.a_testbox(conn)
+    conn.execute(
+        sa.text("UPDATE tree SET testboxes = testboxes || CAST(:name AS text)"),
+        {"name": other.name},
+    )
+    kernels = [
+        make.a_kernel(conn, tree, f"{WORD}{at}", subject=f"{WORD}: change {at}") for at in range(3)
+    ]
+    base, head = kernels[0], kernels[-1]
+    hidden = Hidden(commits=[kernel.commit for kernel in kernels], build_key=head.build_key)
+    tables = []
+    for kind in ("asked", "experiment"):
+        table = make.a_comparison(conn, tree, base, head, [other], kind=kind)
+        make.a_row(
+            conn, table, other, METRIC, base=[LEVEL] * 3, head=[LEVEL * 2] * 3, unit_job=UNIT_JOB
+        )
+        tables.append(table)
+    shared = [make.a_kernel(conn, tree, f"shared{at}") for at in range(2)]
+    both = make.a_comparison(
+        conn, tree, shared[0], shared[1], [visible, other], reason=WORD, status="failed"
+    )
+    boots = [
+        make.a_boot(
+            conn, other, kernel, k=k, values={(UNIT_JOB, METRIC): [LEVEL] * 3}, comparison=tables[0]
+        )
+        for kernel in kernels
+        for k in range(3)
+    ]
+    swing = make.a_swing(conn, tables[0], other, METRIC)
+    culprit = {"commit": head.commit, "subject": f"{WORD}: change 2"}
+    conclusion = {
+        "status": "culprit",
+        "culprit": culprit,
+        "culprits": [culprit | {"probability": 0.99, "change_pct": -18.1}],
+        "probability": 0.99,
+        "change_pct": -18.1,
+        "interval_pct": [-19.0, -17.0],
+        "candidates": [],
+    }
+    searches = [
+        make.a_bisection(
+            conn, tree, other, kernels, metric=METRIC, unit_job=UNIT_JOB, status="culprit",
+            conclusion=conclusion,
+        ),
+        make.a_bisection(conn, tree, other, kernels, metric=METRIC, unit_job=UNIT_JOB),
+    ]  # fmt: skip
+    incident = make.an_incident(conn, tree, head, bisections=searches[:1], comparison=tables[0])
+    report = make.a_report(conn, incident, body=f"{WORD} {LEVEL}", subject=WORD)
+    order = make.an_order(conn, head, other, k=9, state="ready", comparison=tables[0])
+    conn.execute(
+        sa.text("INSERT INTO alert (kind, testbox, reason) VALUES ('lost', :name, :name)"),
+        {"name": other.name},
+    )
+    conn.execute(
+        sa.text(
+            "INSERT INTO testbox_event (testbox, was, state, why)"
+            " VALUES (:name, 'idle', 'lost', :name)"
+        ),
+        {"name": other.name},
+    )
+    conn.execute(
+        sa.text(
+            "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:c, :who, 1, 1)"
+        ),
+        {"c": tables[0], "who": f"{WORD} Quentin"},
+    )
+    assert swing
+    variants = [kernel.variant for kernel in kernels]
+    build = conn.execute(
+        sa.text("SELECT id FROM orders WHERE kind = 'build' AND build_key = :key"),
+        {"key": head.build_key},
+    ).scalar_one()
+    hidden.numbers = {
+        "comparison": [tables[0], both],
+        "experiment": [tables[1]],
+        "bisection": searches,
+        "incident": [incident],
+        "report": [report],
+        "order": [order, build],
+        "boot": boots[-1:],
+        "variant": variants[-1:],
+    }
+    hidden.order = order
+    return hidden
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    site: Served
+    hidden: Hidden
+    scoped: dict[str, str]
+    operator: dict[str, str]
+
+    def get(self, address: str, **headers: str) -> httpx.Response:
+        return self.site.client.get(address, headers=self.scoped | headers)
+
+
+@pytest.fixture(scope="module")
+def world(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    place = tmp_path_factory.mktemp("groups")
+    with fresh(pg, template) as url, served(url, place, filled=True, **TOKEN_IN) as site:
+        hidden = _hide(site.conn, site.lab.tree)
+        site.conn.commit()
+        yield World(
+            site=site,
+            hidden=hidden,
+            scoped=site.token("Pat", Role.READER, (OWN,)),
+            operator=site.token("Opal", Role.OPERATOR),
+        )
+
+
+def _own(site: Served) -> dict[str, list[int]]:
+    lab = site.lab
+    variants = site.conn.execute(sa.text("SELECT max(variant) FROM bisection_point WHERE"
+                                         f" bisection = {lab.bisection}")).scalars()  # fmt: skip
+    return {
+        "comparison": [lab.comparison],
+        "experiment": [],
+        "bisection": [lab.bisection, lab.running_bisection],
+        "incident": [lab.incident],
+        "report": [lab.report],
+        "order": [lab.order],
+        "boot": [lab.boot, lab.panicked],
+        "variant": list(variants),
+    }
+
+
+# Values of the parameters of addresses other than ids.
+NAMES: Final = {
+    "{form}": ["mail", "commit", "lkp", "show"],
+    "{path:path}": ["manifest.json", "order.json", "samples.csv", "runs.csv", "", "results.tar"],
+    "{file}": ["all.xml", "fixed.xml", "mm-demo.xml"],
+    "{key}": ["1"],
+    "{sha256}": ["0" * 64],
+    "{tree}": ["mm-demo"],
+}
+# Of lists.
+QUERIES: Final = ("", "?testbox=quokka-box", "?metric=quokka.speed", "?tree=mm-demo", "?limit=1")
+_PARAMETER: Final = re.compile(r"\{[^}]*\}")
+
+
+def _addresses(world: World, numbers: dict[str, list[int]]) -> list[str]:
+    """Addresses of every route that is read, for objects of these numbers by kind."""
+    found = []
+    hidden = world.hidden
+    commit = hidden.commits[0]
+    kernels = [f"v{number}" for number in hidden.numbers["variant"]] + hidden.commits
+    queries = {
+        "/search": ("?q=quokka", "?q=speed", f"?q={commit[:12]}", f"?q={commit}"),
+        "/posted": (f"?patch={commit}",),
+        "/metric": (
+            "?metric=quokka.speed",
+            "?metric=quokka.speed&unit_job=quokka-job",
+            "?metric=quokka.speed&unit_job=quokka-job&testbox=quokka-box",
+        ),
+        "/results": (
+            "?tree=mm-demo",
+            "?tree=mm-demo&testbox=quokka-box",
+            *(f"?tree=mm-demo&kernel={one}&kernel={commit}" for one in kernels),
+        ),
+        "/{plural}": QUERIES,
+    }
+    all_ids = [(kind, ids.show(kind, n)) for kind, them in numbers.items() for n in them]
+    for route in application(world.site).routes:
+        if not isinstance(route, Route) or "GET" not in (route.methods or {"GET"}):
+            continue
+        path = route.path
+        if path == "/{plural}":
+            plurals = [f"{kind}s" for kind in (*numbers, "tree", "compiler", "metric")]
+            paths = [f"/{p}{end}" for p in (*plurals, "testboxes") for end in ("", ".json")]
+        elif path.startswith("/metric/"):
+            ends = ("", ".json", ".csv", ".svg")
+            paths = [
+                f"/metric/mm-demo/{testbox}/{UNIT_JOB}/{METRIC}{end}"
+                for testbox in ("quokka-box", OWN)
+                for end in ends
+            ]
+        elif path == "/{kind}/{id}":
+            paths = [f"/{kind}/{id}{end}" for kind, id in all_ids for end in ("", ".json")]
+            paths += [f"/testbox/quokka-box{end}" for end in ("", ".json")]
+            paths += [f"/kernel/{hidden.build_key}{end}" for end in ("", ".json")]
+            paths += [f"/tree/mm-demo{end}" for end in ("", ".json")]
+        elif "{id}" in path:
+            first = path.split("/")[1]
+            paths = [
+                path.replace("{kind}", kind).replace("{id}", id)
+                for kind, id in all_ids
+                if first in (kind, "{kind}", "raw", "plot", "moderation")
+            ]
+            paths += [f"{one}.json" for one in paths if path.count("/") == 2]
+        else:
+            paths = [path]
+        for name, values in NAMES.items():
+            paths = [
+                one.replace(name, value)
+                for one in paths
+                for value in (values if name in one else [""])
+            ]
+        paths = [_PARAMETER.sub("mm-demo", one) for one in paths]
+        asked = ("", *queries.get(path.split(".")[0], ()))
+        found += [one + query for one in paths for query in asked]
+    return found
+
+
+def _read(world: World, address: str, headers: dict[str, str]) -> httpx.Response:
+    """The beginning of an answer; a stream does not end."""
+    if not address.endswith("/progress"):
+        try:
+            return world.site.client.get(address, headers=headers)
+        except httpx.ReadError:  # the server closed it after a failure
+            return world.site.client.get(address, headers=headers)
+    url = f"http://127.0.0.1:{world.site.port}{address}"
+    with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
+        return httpx.Response(answer.status_code, text=next(answer.iter_text(), ""))
+
+
+def _leak(world: World, address: str, answer: httpx.Response) -> str:
+    """What an answer has of the other group, beyond repeating its address; empty: nothing."""
+    text = f"{answer.status_code} {answer.headers} {answer.text}"
+    if answer.status_code >= 500:
+        return text[:300]
+    for asked in re.findall(r"[^=/&?]{4,}", address.replace(".json", "")):
+        text = text.replace(asked, "")
+    found = LEAK.search(text) or re.search("|".join(one[:12] for one in world.hidden.commits), text)
+    return text[max(0, found.start() - 200) : found.end() + 100] if found else ""
+
+
+def test_no_answer_has_anything_of_another_group(world: World) -> None:
+    numbers, own = world.hidden.numbers, _own(world.site)
+    both = {kind: [*own[kind], *numbers[kind]] for kind in numbers}
+    leaks, answered, control = [], 0, 0
+    for address in _addresses(world, both):
+        answer = _read(world, address, world.scoped)
+        answered += answer.status_code == 200
+        if leak := _leak(world, address, answer):
+            leaks.append(f"{address}: {leak}")
+        if address.endswith(".json"):
+            control += bool(_leak(world, address, _read(world, address, world.operator)))
+    assert not leaks, f"{len(leaks)} leaks\n" + "\n\n".join(leaks[:40])
+    assert answered > 60 and control > 20, (answered, control)
+
+
+def test_an_id_of_another_group_is_answered_as_one_that_nothing_has(world: World) -> None:
+    asked = 0
+    for kind, numbers in world.hidden.numbers.items():
+        for number in numbers:
+            for path in _of_one(kind):
+                id, none = ids.show(kind, number), ids.show(kind, 9999)
+                real = world.get(path.format(id))
+                unknown = world.get(path.format(none))
+                assert real.status_code == unknown.status_code, (path, real.text)
+                assert real.status_code in (403, 404), (path, real.text)
+                assert real.text.replace(id, none) == unknown.text, path
+                asked += real.status_code == 404
+    assert asked > 40
+
+
+def _of_one(kind: str) -> list[str]:
+    paths = [f"/{kind}/{{}}", f"/{kind}/{{}}.json", "/raw/{}/", "/raw/{}/manifest.json"]
+    if kind in ids.REQUESTS:
+        paths += [f"/{kind}/{{}}/progress.json"]
+    if kind in ids.TABLES:
+        paths += [f"/{kind}/{{}}/{name}" for name in ("table.csv", "show.txt", "mail.txt")]
+    return [] if kind == "variant" else paths
+
+
+def test_what_testboxes_of_the_group_measured_is_served(world: World) -> None:
+    lab = world.site.lab
+    for address in (
+        f"/comparison/c{lab.comparison}.json",
+        f"/comparison/c{lab.comparison}",
+        f"/comparison/c{lab.comparison}/table.csv",
+        f"/bisection/b{lab.bisection}.json",
+        f"/incident/i{lab.incident}.json",
+        f"/incident/i{lab.incident}",
+        f"/boot/x{lab.boot}.json",
+        f"/raw/x{lab.boot}/manifest.json",
+        f"/raw/x{lab.boot}/samples.csv",
+        f"/testbox/{OWN}.json",
+        "/comparisons.json",
+        "/testboxes",
+        "/search.json?q=hackbench",
+        f"/metric/mm-demo/{OWN}/{make.UNIT_JOB}/{make.METRIC}.json",
+    ):
+        mine, all_ = world.get(address), world.site.client.get(address, headers=world.operator)
+        assert mine.status_code == all_.status_code == 200, (address, mine.text)
+    table = f"/comparison/c{lab.comparison}/table.csv"
+    assert world.get(table).text == world.site.client.get(table, headers=world.operator).text
+    assert world.get("/login.json").json() == {"who": "Pat", "role": "reader", "groups": [OWN]}
+
+
+def test_every_change_is_refused(world: World) -> None:
+    refused, client = 0, world.site.client
+    for route in application(world.site).routes:
+        if not isinstance(route, Route) or "POST" not in (route.methods or ()):
+            continue
+        path = _PARAMETER.sub("c1", route.path)
+        if path not in ("/login", "/logout"):
+            answer = client.post(path, json={}, headers=world.scoped)
+            assert answer.status_code == 403, (path, answer.text)
+            assert "only for testboxes of vm-icount" in answer.text, path
+            refused += 1
+    assert refused > 15
+
+
+@contextmanager
+def visible(groups: Sequence[str]) -> Iterator[None]:
+    before = VISIBLE_GROUPS.set(groups)
+    try:
+        yield
+    finally:
+        VISIBLE_GROUPS.reset(before)
+
+
+def test_the_database_refuses_what_is_not_declared(world: World) -> None:
+    with world.site.engine.connect() as conn, visible((OWN,)):
+        for table in ("access_token", "web_session", "access_event", "patch", "branch_patch"):
+            with pytest.raises(sa.exc.ProgrammingError, match="permission denied"):
+                conn.execute(sa.text(f"SELECT * FROM {table}"))
+            conn.rollback()
+        for statement in ("DELETE FROM boot", "UPDATE testbox SET state = 'gone'"):
+            with pytest.raises(sa.exc.ProgrammingError, match="permission denied"):
+                conn.execute(sa.text(statement))
+            conn.rollback()
+        read, views = 0, "SELECT viewname FROM pg_views WHERE schemaname = 'swingbot'"
+        for view in conn.execute(sa.text(views)).scalars().all():
+            with suppress(sa.exc.ProgrammingError):  # one that reads a table as above
+                rows = conn.execute(sa.text(f"SELECT * FROM {view}")).all()
+                assert not LEAK.search(str(rows)), view
+                read += 1
+            conn.rollback()
+        assert read > 15
+
+
+def test_requests_of_others_take_no_role(world: World) -> None:
+    seen: list[str] = []
+    sa.event.listen(
+        world.site.engine, "before_cursor_execute", lambda *given: seen.append(given[2])
+    )
+    address = f"/comparison/c{world.site.lab.comparison}.json"
+    assert world.site.client.get(address, headers=world.operator).status_code == 200
+    assert seen and not [one for one in seen if "set_config" in one]
+    assert world.get(address).status_code == 200
+    assert [one for one in seen if "set_config('role'" in one]
+
+
+def test_a_session_of_such_a_token_has_the_same_limits(world: World) -> None:
+    token = world.scoped["Authorization"].removeprefix("Bearer ")
+    with httpx.Client(base_url=world.site.client.base_url) as browser:
+        signed = browser.post("/login", data={"key": token})
+        assert signed.status_code == 303
+        number = world.hidden.numbers["comparison"][0]
+        assert browser.get(f"/comparison/c{number}").status_code == 404
+        assert browser.get("/comparisons").status_code == 200
+        assert browser.get("/reports").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("words", "open_", "sentence"),
+    [
+        (("--role", "reader", "--group", "none"), False, "no testbox has the group 'none'; groups"),
+        (("--role", "submitter", "--group", OWN), False, "--group limits the role reader only"),
+        (("--role", "reader", "--group", OWN), True, "everybody can read the pages"),
+    ],
+)
+def test_groups_that_make_no_sense_are_refused(
+    world: World, tmp_path: Path, words: tuple[str, ...], open_: bool, sentence: str
+) -> None:
+    said = _create(world, tmp_path, *words, **({"SWINGBOT_WEB_READ": "open"} if open_ else {}))
+    assert said.exit_code == 2 and sentence in said.output, said.output
+    assert open_ or words[1] == "submitter" or OWN in said.output
+
+
+def test_the_groups_of_a_token_are_shown(world: World, tmp_path: Path) -> None:
+    said = _create(world, tmp_path, "--role", "reader", "--group", OWN)
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["groups"] == [OWN]
+    client = world.site.client
+    rows = client.get("/tokens.json", headers=world.operator).json()
+    assert [row["groups"] for row in rows if row["who"] == "Pia"] == [[OWN]]
+    with httpx.Client(base_url=client.base_url) as browser:
+        browser.post("/login", data={"key": world.operator["Authorization"].split()[1]})
+        assert f">{OWN}</td>" in browser.get("/tokens").text
+
+
+def _create(world: World, place: Path, *words: str, **more: str) -> Any:
+    url = world.site.engine.url.render_as_string(hide_password=False)
+    environment = brain_environment(place / "state", url) | TOKEN_IN | more
+    return CliRunner().invoke(main, ["token", "create", "Pia", *words, "--json"], env=environment)
+
+
+def test_addresses_are_refused_until_they_are_declared() -> None:
+    assert by_group.answers("HEAD", "/comparisons") and by_group.answers("GET", "/boot/x1.json")
+    for method, path in (
+        ("GET", "/comparison/c1/progress"),
+        ("GET", "/comparison/c1/reproduce.json"),
+        ("GET", "/report/r1/mail.txt"),
+        ("GET", "/report/r1"),
+        ("GET", "/new"),
+        ("GET", "/metrics"),
+        ("GET", "/artifacts/" + "0" * 64),
+        ("DELETE", "/comparisons"),
+        ("POST", "/compare"),
+    ):
+        assert not by_group.answers(method, path), path
