@@ -350,7 +350,9 @@ def test_every_answer_fits_the_description_of_the_api(scripts: Scripts) -> None:
         assert problems == [], (one.method, one.path)
         if one.status < 400:
             answered.add((one.method.lower(), path))
-    assert answered == {(method, path) for path, item in api["paths"].items() for method in item}
+    every = {(method, path) for path, item in api["paths"].items() for method in item}
+    # of a mail that is not sent yet, in test_remote_reports.py
+    assert answered == every - {("post", "/report/{id}/readdress")}
 
 
 def fits(path: str, address: str, all_paths: Collection[str]) -> bool:

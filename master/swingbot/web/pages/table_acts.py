@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from swingbot.core.limits import TABLE_BOOTS
+from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, Key, key_of
 from swingbot.core.model.documents import Table
 from swingbot.core.model.statuses import REQUESTED
@@ -27,7 +28,7 @@ def acts_of(document: Table, rows: Sequence[ComparisonRow]) -> list[Row]:
 
 def _acts(document: Table, rows: Sequence[ComparisonRow]) -> Iterator[Row]:
     id, own = document["id"], document["kind"] in REQUESTED
-    page = f"/{'experiment' if document['kind'] == 'experiment' else 'comparison'}/{id}"
+    page = f"/{ids.KINDS[id[0]]}/{id}"
     more, settled = _settling(rows, TABLE_BOOTS - document["boots"])
     over = document["status"] not in _OPEN
     same = _request(document)
