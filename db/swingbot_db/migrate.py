@@ -112,6 +112,8 @@ def upgrade(engine: sa.Engine, to: str = "head") -> None:
         config.set_main_option("script_location", str(DB_DIR / "migrations"))
         config.attributes["connection"] = conn
         before = revision(conn)
+        if before not in (None, revisions()[-1]):
+            scope.forget_rows(conn)
         command.upgrade(config, to)
         if (now := revision(conn)) is not None and now != before:
             comment = f"COMMENT ON TABLE swingbot.{VERSION_TABLE} IS '{digest(now)}'"

@@ -164,6 +164,18 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL;  -- another database of this server did it just now
 END $$
 """
+_FORGET: Final = f"""
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN SELECT tablename AS name FROM pg_policies
+      WHERE schemaname = 'swingbot' AND policyname = 'scope' LOOP
+        EXECUTE format('DROP POLICY scope ON swingbot.%%I', found.name);
+    END LOOP;
+    DROP SCHEMA IF EXISTS {ROLE} CASCADE;
+END $$
+"""
 
 
 def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
@@ -178,14 +190,14 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     stored = conn.exec_driver_sql(comment).scalar()
     if stored == digest.hexdigest() or not _exists(conn):
         return
-    conn.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {ROLE}")
+    forget_rows(conn)
+    conn.exec_driver_sql(f"CREATE SCHEMA {ROLE}")
     conn.exec_driver_sql(f"GRANT USAGE ON SCHEMA swingbot, {ROLE} TO {ROLE}")
     conn.exec_driver_sql(_OWNED)
     conn.exec_driver_sql(f"COMMENT ON VIEW {_DIGESTED} IS '{digest.hexdigest()}'")
     for table, rows in ROWS.items():
         conn.exec_driver_sql(
             f"ALTER TABLE swingbot.{table} ENABLE ROW LEVEL SECURITY;"
-            f"DROP POLICY IF EXISTS scope ON swingbot.{table};"
             f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {ROLE} USING ({rows});"
             f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
         )
@@ -212,6 +224,13 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     )
 
 
+def forget_rows(conn: sa.Connection) -> None:
+    """Drop the views and policies of the role: they keep migrations from changing what they read,
+    and a view cannot replace one with other columns.
+    """
+    conn.exec_driver_sql(_FORGET)
+
+
 def _exists(conn: sa.Connection) -> bool:
     query = f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}')"
     return bool(conn.exec_driver_sql(query).scalar())
@@ -225,6 +244,7 @@ def take_role(conn: sa.Connection) -> None:
         sa.text(
             "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"
             f" set_config('search_path', '{ROLE}, swingbot', true),"
+            " set_config('row_security', 'on', true),"
             f" set_config('role', '{ROLE}', true)"
         ),
         {"groups": list(groups)},

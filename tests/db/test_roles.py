@@ -12,9 +12,11 @@ from click.testing import CliRunner, Result
 from swingbot.app import postgres
 from swingbot.app.cli import main
 from swingbot.app.keep.reader_watchdog import watching_readers
-from swingbot_db import migrate, roles
+from swingbot.service.visible_groups import VISIBLE_GROUPS
+from swingbot_db import migrate, read, roles, scope
 from swingbot_db.engine import make_engine
 from swingbot_db.role_trials import REFUSED, trials
+from tests import builders as make
 from tests.dashboards import ROOT
 from tests.database import own_server, own_template
 from tests.postgres import own_server as own_postgres
@@ -289,3 +291,49 @@ def test_one_user_who_does_everything_needs_no_roles(fresh_databases: Callable[[
 def test_a_user_who_may_not_make_roles_is_told_so(database: Database) -> None:
     with pytest.raises(roles.RolesError, match=r"permission denied.*needs a database superuser"):
         roles.make(database.engine(roles.SERVICE), {})
+
+
+def test_the_service_limits_transactions_to_groups(database: Database) -> None:
+    with database.admin.begin() as conn:
+        for name in ("mine", "theirs"):
+            make.a_testbox(conn, name)
+    with database.engine(roles.SERVICE).connect() as conn:
+        assert read.can_limit_to_groups(conn)
+        conn.rollback()
+        before = VISIBLE_GROUPS.set(("mine",))
+        try:
+            assert read.testbox_groups(conn) == ["mine"]
+        finally:
+            VISIBLE_GROUPS.reset(before)
+        conn.rollback()
+        assert read.testbox_groups(conn) == ["mine", "theirs"]
+
+
+@pytest.mark.parametrize("table", ["testbox", "comparison"])
+def test_rows_are_not_hidden_from_a_service_that_lacks_a_right(
+    database: Database, table: str
+) -> None:
+    with database.admin.begin() as conn:
+        conn.exec_driver_sql("ALTER ROLE swingbot_service NOBYPASSRLS")
+    with pytest.raises(sa.exc.ProgrammingError, match="row-level security"):
+        database.as_(roles.SERVICE, f"COPY {table} TO STDOUT")
+    with pytest.raises(sa.exc.ProgrammingError, match="row-level security"):
+        database.as_(roles.SERVICE, f"SELECT count(*) FROM {table}")
+    roles.make(database.admin, {})
+    assert database.as_(roles.SERVICE, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_an_upgrade_replaces_views_of_few_groups_that_have_other_columns(
+    database: Database,
+) -> None:
+    columns = (
+        "SELECT column_name FROM information_schema.columns"
+        " WHERE table_schema = 'swingbot_scoped' AND table_name = 'v_some'"
+    )
+    with database.engine(roles.OWNER).begin() as conn:
+        for one in ("name", "tbox_group"):
+            scope.limit_rows(conn, [f"CREATE OR REPLACE VIEW v_some AS SELECT {one} FROM testbox"])
+            assert conn.exec_driver_sql(columns).scalars().all() == [one]
+        scope.forget_rows(conn)  # as before a migration, which may change what they read
+        assert conn.exec_driver_sql("SELECT count(*) FROM pg_policies").scalar() == 0
+        assert conn.exec_driver_sql(columns).scalars().all() == []
