@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from swingbot.app import offered_wheel
 from swingbot.core.access.roles import Role
 from swingbot.core.model import document_version
+from swingbot.web.pages.wheel import NoWheel
 from tests import wheel
 from tests.served import Served, served
 
@@ -30,9 +32,24 @@ def serve(db_url: str, tmp_path: Path) -> Iterator[Serve]:
 
 
 def small_wheel(path: Path, version: bytes | None = None) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MODULE, version or Path(document_version.__file__).read_bytes())
     return path
+
+
+def damaged(archive: bytes) -> bytes:
+    """The archive with other bytes in its file, which zlib refuses."""
+    begin = archive.index(MODULE.encode()) + len(MODULE)
+    return archive[:begin] + b"\xff" * 8 + archive[begin + 8 :]
+
+
+def test_a_wheel_that_the_service_cannot_reach_is_not_offered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unreachable = tmp_path / ("x" * 300)  # Path.is_file raises, as for a file under /root
+    monkeypatch.setattr(offered_wheel, "_usual", lambda: iter([unreachable]))
+    with pytest.raises(NoWheel, match="has no wheel to offer"):
+        offered_wheel.offered_wheel("")
 
 
 def test_the_wheel_of_the_page_is_checked_installed_and_used(serve: Serve, tmp_path: Path) -> None:
@@ -89,6 +106,7 @@ def test_the_file_is_served_with_its_digest_and_read_again_when_it_changes(
         ("wheel.whl", b"", "wheel.whl is not the name of a wheel of swingbot"),
         (NAME, b"no archive", f"{NAME} is not a wheel of swingbot"),
         (NAME, b"PK\x05\x06" + bytes(18), f"{NAME} is not a wheel of swingbot"),
+        (NAME, b"damaged", f"{NAME} is not a wheel of swingbot"),
         (NAME, b"VERSION = 7\n", "is of another version than this service"),
     ],
 )
@@ -98,6 +116,8 @@ def test_what_is_not_the_wheel_of_this_service_is_not_offered(
     path = tmp_path / name
     if content is not None and content.startswith(b"VERSION"):
         small_wheel(path, content)
+    elif content == b"damaged":
+        path.write_bytes(damaged(small_wheel(path).read_bytes()))
     elif content is not None:
         path.write_bytes(content)
     site = serve(SWINGBOT_WEB_WHEEL=str(path))

@@ -10,7 +10,9 @@ import json
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
+from os.path import isfile  # False where Path.is_file raises, as under a directory of root
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -28,7 +30,7 @@ def offered_wheel(setting: str) -> Wheel:
 
     Raises NoWheel.
     """
-    path = Path(setting) if setting else next(filter(Path.is_file, _usual()), None)
+    path = Path(setting) if setting else next(filter(isfile, _usual()), None)
     if path is None:
         raise NoWheel(
             "This service has no wheel to offer: its operator makes one with `make wheel` and names"
@@ -50,7 +52,15 @@ def _read(path: Path, modified: int, size: int) -> Wheel:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             version = archive.read(_MODULE)
-    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError):
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        KeyError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+    ):
         raise NoWheel(f"{path.name} is not a wheel of swingbot.") from None
     if version != Path(document_version.__file__).read_bytes():
         raise NoWheel(

@@ -24,6 +24,8 @@ _MORE: Final = (
     "/robots.txt",
     "/static/{path:path}",
     "/api/v1/openapi.json",
+    "/install",
+    "/install/{name}",
     "/results.csv",
     "/metric/{tree}/{testbox}/{names:path}",
     "/plot/{id}/values.svg",
