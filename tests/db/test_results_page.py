@@ -559,6 +559,7 @@ def test_a_prefix_of_a_commit_bounds_a_range(site: Site) -> None:
         ("page=7", "page 7 does not exist: there are 1"),
         ("with=vm-tcg", "with must be one of testbox, unit_job, metric, compiler, tree"),
         ("with=testbox:vm-icount", "is what the page shows already"),
+        ("with=compiler:tcc", "no kernel with compiler 'tcc' has this metric; choose from gcc"),
         ("colour=red", "'colour' is not a parameter of a history"),
         ("&".join(f"with=testbox:b{n}" for n in range(6)), "at most 6 series"),
         ("of=0000000", "no commit of this history is '0000000'"),

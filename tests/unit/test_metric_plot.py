@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,3 +102,41 @@ def test_labels_do_not_overlap_in_a_field_that_they_are_shown_in(
             for at in shown
         ]
         assert all(one[1] <= other[0] for one, other in pairwise(ends))
+
+
+def test_alternating_testboxes_do_not_fill_a_page_with_gaps() -> None:
+    html, words = plots.inline(a_history([[100.0] if at % 2 else [] for at in range(5000)]))
+    assert len(html) < 150_000
+    assert "bars of fewer than 10 commits without a boot are left out" in words
+    html, words = plots.inline(a_history([[100.0] if at % 2 else [] for at in range(400)]))
+    assert html.count("1 commit has no boot here") == 200 and "left out" not in words
+
+
+def away(begin: float, end: float, levels: list[list[float]]) -> list[float]:
+    """Where a shaded period begins, in per cent of the width."""
+    period = plots.HistoryPeriod(begin=begin, end=end, words="away")
+    html, _ = plots.inline(a_history(levels, periods=[period]))
+    return [float(x) for x in re.findall(r'<rect x="([\d.]+)%"[^>]*class="away"', html)]
+
+
+def test_a_period_lies_among_the_commits_that_have_boots() -> None:
+    levels = [[], [], [1.0], [1.0], [], [1.0]]
+    (begin,) = away(3600.0 * 3.2, 3600.0 * 4, levels)
+    assert begin == pytest.approx(100 * (3.5 + 0.7) / 6.4, abs=0.1), "behind the fourth commit"
+    assert away(10.0, 20.0, levels) == [], "it ended before the first boot that is shown"
+
+
+def test_each_incident_of_a_commit_has_its_own_mail() -> None:
+    def mark(id: str, kind: str, of: str = "") -> plots.HistoryMark:
+        return plots.HistoryMark(column=1, id=id, href=f"/{id}", words=id, kind=kind, of=of)
+
+    marks = [mark("i1", "incident"), mark("r1", "mail", "i1"), mark("i2", "incident")]
+    html, _ = plots.inline(a_history([[1.0], [2.0]], marks=marks))
+    assert html.count('href="/r1"') == 1
+    assert re.search(r'class="small w4"[^>]*>i2<', html), "no label over another, however wide"
+
+
+@pytest.mark.parametrize("levels", [[1e16, 1e16 + 2], [0.0, 0.0], [1e308, 1e308], [5e-324]])
+def test_values_that_floats_hardly_tell_apart_are_drawn(levels: list[float]) -> None:
+    html, _ = plots.inline(a_history([[one] for one in levels]))
+    assert html.count("<circle") == len(levels)

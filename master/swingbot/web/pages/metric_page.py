@@ -17,6 +17,7 @@ from starlette.routing import Route
 from swingbot.core.limits import FIELD_CHARACTERS
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw.tables import CsvColumn, csv_lines
+from swingbot.core.text.nearest import instead_of
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.metric_document import MetricHistories
@@ -36,6 +37,7 @@ from .history_view import AXES, BESIDE, LINES, RANGES, HistoryView, selected, vi
 from .shown_history import ShownHistory
 
 _PLOTS: Final = 6  # further testboxes with a plot
+_FURTHER_MARKS: Final = 300  # boots in those together
 _FORMS: Final = ("json", "csv", "svg")
 _CSV: Final = (
     *(CsvColumn(name, "string", "") for name in ("commit", "release", "subject", "variant")),
@@ -141,15 +143,23 @@ class MetricPages:
 
     def _beside(self, query: HistoryQuery, field: str, name: str) -> Row:
         changes = {"kconfig": "", "compiler": ""} if field == "tree" else {}
-        return self._histories.document(replace(query, **{**changes, field: name}))
+        other = self._histories.document(replace(query, **{**changes, field: name}))
+        if field == "compiler" and other["compiler"] != name:
+            known = sorted({one["compiler"] for one in other["configurations"]})
+            raise RequestError(
+                f"no kernel with compiler {cut(name, 60)!r} has this metric;"
+                f" {instead_of(name, known)}"
+            )
+        return other
 
     def _page(self, document: Row, shown: ShownHistory) -> Response:
         view, testbox = shown.view, document["testbox"]
         page = metric_page(document["tree"], testbox, document["unit_job"], document["metric"])
         plot, words = inline(shown.history(testbox))
         others = [one for one in document["testboxes"] if one["name"] != testbox]
+        most = _FURTHER_MARKS // max(1, min(_PLOTS, len(others)))
         drawn = [
-            (one["name"], *map(Markup, inline(shown.history(one["name"], alone=True))))
+            (one["name"], *map(Markup, inline(shown.history(one["name"], alone=True, most=most))))
             for one in others[:_PLOTS]
         ]
         latest = shown.points[::-1]

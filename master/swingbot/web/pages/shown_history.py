@@ -13,7 +13,14 @@ from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
 
 from ..http.filters import swing_change
-from ..plots.metric_plot import History, HistoryMark, HistoryPeriod, HistorySeries, NoiseBand
+from ..plots.metric_plot import (
+    MOST_MARKS,
+    History,
+    HistoryMark,
+    HistoryPeriod,
+    HistorySeries,
+    NoiseBand,
+)
 from ..plots.plot import PlotSubject
 from ..ports import Row
 from .history_view import HistoryView, selected
@@ -61,9 +68,12 @@ class ShownHistory:
         """What of the further series is not drawn, or drawn from another commit."""
         own, notes = {point["commit"] for point in self.points}, []
         for name, other in self.beside:
-            if not self._drawn(other):
-                notes.append(f"{name} has measured none of these commits")
+            if not self._drawn(other) or not self.percent_of:
+                notes.append(f"{name} has measured none of these commits that is measured here")
                 continue
+            built = f"{other['compiler']}, {other['kconfig']}"
+            if built != f"{self.document['compiler']}, {self.document['kconfig']}":
+                notes.append(f"the kernels of {name} are those with {built}")
             at = self._level_at(other)[0]
             if at != self.percent_of:
                 notes.append(f"of {name}, 100 % is {at[:12]}")
@@ -74,14 +84,15 @@ class ShownHistory:
                     notes.append(f"{words} of {name} left out: they are not measured here")
         return notes
 
-    def history(self, testbox: str, *, alone: bool = False) -> History:
-        """The plot on this testbox; `alone`: without further series. Raises NotFound."""
+    def history(self, testbox: str, *, alone: bool = False, most: int = MOST_MARKS) -> History:
+        """The plot on this testbox, of at most `most` boots; `alone`: without further series.
+        Raises NotFound."""
         document, own = self.document, testbox == self.document["testbox"]
         named = {one["name"]: one for one in document["testboxes"]}
         if testbox not in named:
             raise NotFound(f"{testbox[:80]!r} has no boot that reports this metric")
-        beside = [] if alone or not own else [one for one in self.beside if self._drawn(one[1])]
         relative = own and not alone and bool(self.percent_of)
+        beside = [one for one in self.beside if self._drawn(one[1])] if relative else []
         columns = [*self.points]
         scale = 100.0 / self._level_at(document)[1] if relative else 1.0
         series = [HistorySeries(name="", boots=_boots(columns, testbox), scale=scale)]
@@ -111,6 +122,7 @@ class ShownHistory:
             periods=_periods(document) if own else (),
             percent_of=self.percent_of if relative else "",
             by_time=self.view.by == "time",
+            most=most,
         )
 
     def _drawn(self, other: Row) -> dict[str, list[Row]]:
@@ -211,7 +223,11 @@ def _marks(document: Row, testbox: str, at: Mapping[str, int]) -> list[HistoryMa
         for swing in document["swings"]
         if swing["testbox"] == testbox and swing["commit"] in at
     ]
-    for one in document["culprits"]:
+    # several bisections may have found the same commit
+    culprits = {
+        (one["incident"], one["commit"], one["testbox"]): one for one in document["culprits"]
+    }
+    for one in culprits.values():
         if one["testbox"] == testbox and one["commit"] in at:
             change = "" if one["change_pct"] is None else f" {one['change_pct']:+.1f} %"
             subject = cut(one["subject"], 80)
@@ -231,6 +247,7 @@ def _marks(document: Row, testbox: str, at: Mapping[str, int]) -> list[HistoryMa
                     href=f"/report/{report}",
                     words=f"mail {report} of incident {one['incident']}: {subject}",
                     kind="mail",
+                    of=one["incident"],
                 )
                 for report in one["reports"][:1]
             ]

@@ -6,6 +6,7 @@ letters are pixels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ MOST_MARKS: Final = 500  # boots that are drawn
 # Pixels of the field of values, beginning with a telephone's, and the class of labels that only
 # wider ones have room for (static/plot.css).
 _FIELDS: Final = ((255.0, ""), (940.0, " w2"), (1500.0, " w3"))
+_GAP: Final = 0.2  # the narrowest bar of commits without a boot, in per cent of the width
 _LOOKS: Final = ("base", "head", "green", "third", "amber", "sky")
 MOST_SERIES: Final = len(_LOOKS)
 
@@ -54,6 +56,7 @@ class HistoryMark:
     href: str
     words: str
     kind: str  # incident, swing or mail
+    of: str = ""  # the incident of a mail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,7 @@ class History:
     periods: Sequence[HistoryPeriod] = ()
     percent_of: str = ""  # values are in per cent of this commit
     by_time: bool = False
+    most: int = MOST_MARKS  # boots that are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class _Drawing:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        most = MOST_MARKS // max(1, len(history.series))
+        most = history.most // max(1, len(history.series))
         self.chosen = [chosen_boots(one, most) for one in history.series]
         values = [
             drawn.boot["mean"] * series.scale
@@ -204,9 +208,9 @@ class _Drawing:
             begin, end = one.begin, one.end
             if not self.history.by_time:
                 begin, end = self._place_of(one.begin), self._place_of(one.end)
-            left, right = (min(100.0, max(0.0, self.x(at))) for at in (begin, end))
-            if (begin, end) != (left, right) and (self.x(end) < 0 or self.x(begin) > 100):
+            if end < self.x.low or begin > self.x.high:
                 continue
+            left, right = (min(100.0, max(0.0, self.x(at))) for at in (begin, end))
             width = f"{max(0.3, right - left):.2f}%"
             parts.append(
                 _titled(
@@ -220,10 +224,11 @@ class _Drawing:
         return parts
 
     def _place_of(self, time: float) -> float:
-        """Between the commits that were first booted before that time and those after it."""
-        series = self.history.series[0].boots
-        before = [of for of in series if of and min(one["time"] for one in of) < time]
-        return len(before) - 0.5
+        """Behind as many of the measured commits as were first booted before that time, outside of
+        the field if none was."""
+        measured = [(at, of) for at, of in enumerate(self.history.series[0].boots) if of]
+        before = sum(min(one["time"] for one in of) < time for _, of in measured)
+        return measured[before - 1][0] + 0.5 if before else -1.0
 
     def _bands(self) -> list[str]:
         """In a box whose width is 1000, whatever that is in pixels."""
@@ -278,7 +283,7 @@ class _Drawing:
         ]
 
     def _gaps(self) -> list[str]:
-        """Commits without a boot here, as bars along the axis."""
+        """Commits without a boot here, as bars along the axis, but for those too narrow."""
         if self.history.by_time or not self.history.series:
             return []
         parts, columns, at = [], self.history.columns, 0
@@ -287,7 +292,7 @@ class _Drawing:
             end = at
             while end < len(columns) and not boots[end]:
                 end += 1
-            if end > at:
+            if end - at >= self._least_gap():
                 number = f"{end - at} commits have" if end - at > 1 else "1 commit has"
                 words = f"{number} no boot here: {columns[at]['commit'][:12]}"
                 if end - at > 1:
@@ -297,6 +302,10 @@ class _Drawing:
                 parts.append(_titled(words, svg.element("rect", class_="gap", **place)))
             at = end + 1
         return parts
+
+    def _least_gap(self) -> int:
+        """Commits of the narrowest bar that is drawn."""
+        return math.ceil(_GAP * len(self.history.columns) / 100)
 
     def _boots(self, number: int) -> list[str]:
         series, (chosen, size) = self.history.series[number], self.chosen[number]
@@ -326,14 +335,14 @@ class _Drawing:
 
     def _marks(self) -> list[str]:
         """Incidents with their mails in a line above swings, each with a guide to its commit."""
-        mails = {one.column: one for one in self.history.marks if one.kind == "mail"}
+        mails = {one.of: one for one in self.history.marks if one.kind == "mail"}
         return [
             *self._line_of_marks("swing", 44.0, "third", {}),
             *self._line_of_marks("incident", 27.0, "head", mails),
         ]
 
     def _line_of_marks(
-        self, kind: str, y: float, look: str, mails: Mapping[int, HistoryMark]
+        self, kind: str, y: float, look: str, mails: Mapping[str, HistoryMark]
     ) -> list[str]:
         found = [
             (self.x(middle), mark)
@@ -341,18 +350,18 @@ class _Drawing:
             if mark.kind == kind and (middle := self.middle(mark.column)) is not None
         ]
         said = [
-            (share, f"  {mark.id} {mails[mark.column].id if mark.column in mails else ''}")
+            (share, f"  {mark.id} {mails[mark.id].id if mark.id in mails else ''}")
             for share, mark in found
         ]
         fitting, parts = _fitting(said), []
         for at, (share, mark) in enumerate(found):
             x, side = f"{share:.2f}%", -1 if share > 90 else 1
             parts.append(svg.line(x, y, x, _BOTTOM, "guide"))
-            small, anchor = f"small{fitting.get(at, ' w3')}", "end" if side < 0 else "start"
+            small, anchor = f"small{fitting.get(at, ' w4')}", "end" if side < 0 else "start"
             diamond = svg.element("g", _shape(3, x, y, 5.0), class_=f"{look} boot")
             label = svg.text(x, y + 4, mark.id, small, anchor, dx=side * 8.0)
             parts.append(_linked(mark.href, mark.words, diamond, label))
-            if mail := mails.get(mark.column):
+            if mail := mails.get(mark.id):
                 further = side * (8.0 + _LETTER * (len(mark.id) + 1))
                 label = svg.text(x, y + 4, mail.id, "small", anchor, dx=further)
                 parts.append(_linked(mail.href, mail.words, label, class_=small[6:] or None))
@@ -391,6 +400,8 @@ class _Drawing:
                 if size > 1
                 else f"; of {total} boots the lowest and the highest of each commit are drawn"
             )
+        if not self.history.by_time and (least := self._least_gap()) > 1:
+            marks += f"; bars of fewer than {least} commits without a boot are left out"
         return f"{marks}; {what}; the value axis does not start at 0."
 
 

@@ -107,9 +107,11 @@ class AxisScale:
 
 
 def scale_for(values: list[float], start: float, end: float) -> AxisScale:
-    """Return a scale that includes all values and a margin; equal values get a band around them."""
+    """Return a scale that includes all values and a margin; equal values get a band around them,
+    also those that a float cannot tell from their ticks."""
     low, high = min(values), max(values)
-    margin = 0.08 * (high - low) or 0.02 * abs(high) or 1.0
+    between = high - low if high - low > 1e-13 * abs(high) else 0.0
+    margin = 0.08 * between or 0.02 * abs(high) or 1.0
     return AxisScale(low - margin, high + margin, start, end)
 
 

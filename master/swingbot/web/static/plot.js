@@ -68,7 +68,10 @@ for (const field of document.querySelectorAll("svg.field")) {
     if (!brush) return;
     brush.remove();
     brush = null;
-    const inside = marks.filter((mark) => low <= mark.x && mark.x <= high);
+    const own = field.querySelector("g.boot"); // others may have commits of another tree
+    const inside = marks.filter(
+      (mark) => mark.link.parentNode === own && low <= mark.x && mark.x <= high,
+    );
     if (inside.length < 2) return;
     inside.sort((one, other) => one.x - other.x);
     range.elements.namedItem("from").value = inside[0].commit;
