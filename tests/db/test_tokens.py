@@ -131,7 +131,7 @@ def test_every_change_needs_a_valid_token_then_its_role(serve: Serve) -> None:
             ({"Authorization": "Basic eDp5"}, 401),
             (reader, 403),
         ):
-            body = None if one.method == "GET" else {}
+            body: dict[str, str] | None = None if one.method == "GET" else {}
             answer = site.web.client.request(one.method, path, json=body, headers=headers)
             said = (path, headers, answer.text)
             assert answer.status_code == status and answer.json()["detail"], said
