@@ -16,6 +16,7 @@ from swingbot.app.offered_wheel import offered_wheel
 from swingbot.app.settings import MailSection, load
 from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
+from swingbot.app.web import find_request
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.rates import UNLIMITED, Buckets
 from swingbot.core.access.roles import Person
@@ -72,7 +73,10 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     state = settings.maildir.parent / "state-of-results"
     lab = cache(lambda: make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine))
     source = SnapshotReader(engine, read)
-    acts, threads = ActPages(renderer, forms), FairThreads(1, Buckets(UNLIMITED))
+    acts, threads = (
+        ActPages(renderer, forms, lambda id: find_request(lab(), id)),
+        FairThreads(1, Buckets(UNLIMITED)),
+    )
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),

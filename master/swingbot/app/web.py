@@ -35,15 +35,18 @@ from swingbot.core.access.rates import Buckets
 from swingbot.core.access.roles import Person
 from swingbot.core.access.uploads import UploadLimits
 from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.steer import known_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
 from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import cancel_table
+from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.known_commits import known_commits as known
 from swingbot.service.visible_groups import everything_visible
 from swingbot.web.access.forms import Forms
@@ -172,7 +175,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     traffic, spent = Traffic(limits.CONNECTIONS), Buckets(budget_of(settings.web.rate))
     fair = functools.partial(FairThreads, spent=spent, seconds=process.seconds)
     kits = Reproductions(engine, store, settings)
-    acts = ActPages(renderer, forms)
+    acts = ActPages(renderer, forms, lambda id: find_request(lab(), id))
     planning = fair(PLANNING_THREADS)  # of all that has a quota: a person has one of them at a time
     kernels = kernel_records(settings)
     web = settings.web
@@ -263,6 +266,15 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         traffic=traffic,
     )
     return SafeHeaders(KnownHosts(limited, renderer, host_names(settings)))
+
+
+def find_request(lab: Lab, id: str) -> Comparison | Bisection:
+    """Return the table or bisection with this id. Raises NotFound."""
+    kind, number = ids.read(id)
+    with lab.transaction("find request") as tx:
+        if kind == "bisection":
+            return known_bisection(tx.bisections, number)
+        return table_with(tx.comparisons, id)
 
 
 def _cancel(lab: Lab, id: str, person: Person) -> str:

@@ -67,7 +67,8 @@ class ActPlan:
 class Act:
     """`plan` and `do` get the person, the id of the address, and the document `sent` of the form.
 
-    `do` returns the address of what was changed. Both raise REFUSALS, `do` AlreadyDone.
+    `do` returns the address of what it made, None if it changed what the address is about. Both
+    raise REFUSALS, `do` AlreadyDone.
     `planning` counts the time of both for the person, `read` returns values of `fields` from the
     query of the address. `{id}` in `title` stands for the id.
     """
@@ -78,7 +79,7 @@ class Act:
     sent: type
     fields: Sequence[Field]
     plan: Callable[[Person, str, Any], ActPlan]
-    do: Callable[[Person, str, Any], str]
+    do: Callable[[Person, str, Any], str | None]
     planning: Callable[[Person], AbstractContextManager[None]] = lambda person: nullcontext()
     # what a link or form has in other fields than the document
     read: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda given: {}
@@ -86,16 +87,17 @@ class Act:
 
 
 class ActPages:
-    """The pages of acts, and their forms."""
+    """The pages of acts, and their forms. `check_exists` raises NotFound for an unknown id."""
 
-    def __init__(self, renderer: Renderer, forms: Forms) -> None:
-        self._renderer, self._forms = renderer, forms
+    def __init__(
+        self, renderer: Renderer, forms: Forms, check_exists: Callable[[str], object]
+    ) -> None:
+        self._renderer, self._forms, self._check_exists = renderer, forms, check_exists
 
     def routes(self, path: str, act: Act, api: Answer, threads: FairThreads) -> list[Route]:
         """`api` answers JSON; the acts of a person follow each other in `threads`."""
 
         async def show(request: Request) -> Response:
-            _id(request)
             person = await self._forms.visitor(request)
             query = {**request.query_params, **act.read(request.query_params)}
             values = {one.name: query.get(one.name, "") for one in act.fields}
@@ -116,6 +118,8 @@ class ActPages:
         return [Route(path, show, methods=["GET"]), Route(path, answer, methods=["POST"])]
 
     def _shown(self, request: Request, act: Act, given: Mapping[str, str]) -> Response:
+        if id := _id(request):
+            self._check_exists(id)
         values = {one.name: given[one.name] or one.default for one in act.fields}
         context = self._forms.context(request, act.role)
         person = context["person"]
@@ -123,7 +127,7 @@ class ActPages:
             return self._page(request, act, values, context=context)
         try:
             with act.planning(person):
-                plan = act.plan(person, _id(request), _document(act, values))
+                plan = act.plan(person, id, _document(act, values))
         except REFUSALS as error:
             return self._page(request, act, values, error=error, context=context)
         return self._page(request, act, values, plan=plan, context=context)
@@ -133,12 +137,12 @@ class ActPages:
     ) -> Response:
         try:
             with act.planning(person):
-                goal = act.do(person, _id(request), _document(act, values))
+                made = act.do(person, _id(request), _document(act, values))
         except AlreadyDone:
-            goal = _above(request)
+            made = None
         except REFUSALS as error:
             return self._page(request, act, values, error=error)
-        return RedirectResponse(goal, status_code=HTTPStatus.SEE_OTHER)
+        return RedirectResponse(made or _above(request), status_code=HTTPStatus.SEE_OTHER)
 
     def _page(
         self,

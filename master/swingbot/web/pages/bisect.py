@@ -75,9 +75,8 @@ def routes(
         request: Request, person: Person, answered: Callable[..., Response], *words: object
     ) -> Response:
         def make(person: Person) -> Awaitable[Response]:
-            given = (submitter, person, *words)
-            client, who = client_of(request), person.who
-            return threads.run(client, with_quota, *given[:2], answered, *given, person=who)
+            client, who, given = client_of(request), person.who, (submitter, person)
+            return threads.run(client, with_quota, *given, answered, *given, *words, person=who)
 
         return await forms.once.answer(request, person, make)
 
@@ -145,22 +144,16 @@ def _range(query: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _resume(submitter: BisectionSubmitter) -> Act:
-    def request(person: Person, id: str, sent: SentResumption) -> ResumeRequest:
-        return ResumeRequest(
-            id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
-        )
-
     def plan(person: Person, id: str, sent: SentResumption) -> ActPlan:
-        planned, refused = submitter.plan_resumption(person, request(person, id, sent))
+        planned, refused = submitter.plan_resumption(person, _resumption(person, id, sent))
         return ActPlan(
             lines=resumption_lines(id, planned),
             refused=refused,
             pins={"from_boots": planned.limit - planned.boots},
         )
 
-    def do(person: Person, id: str, sent: SentResumption) -> str:
-        submitter.resume(person, request(person, id, sent))
-        return f"/bisection/{id}"
+    def do(person: Person, id: str, sent: SentResumption) -> None:
+        submitter.resume(person, _resumption(person, id, sent))
 
     return Act(
         title="Resume {id}",
@@ -175,6 +168,12 @@ def _resume(submitter: BisectionSubmitter) -> Act:
         plan=plan,
         do=do,
         planning=submitter.planning,
+    )
+
+
+def _resumption(person: Person, id: str, sent: SentResumption) -> ResumeRequest:
+    return ResumeRequest(
+        id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
     )
 
 
@@ -201,9 +200,7 @@ def _resumed(
     submitter: BisectionSubmitter, person: Person, sent: SentResumption, id: str
 ) -> Response:
     document: dict[str, Any] = {"id": id}
-    request = ResumeRequest(
-        id=id, boots=sent.boots, from_boots=sent.from_boots, by=person, why=sent.why
-    )
+    request = _resumption(person, id, sent)
     try:
         with submitter.planning(person):
             if sent.dry_run:

@@ -24,6 +24,10 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
 
     Raises NotFound, NotYours.
     """
+
+    def do(person: Person, id: str, sent: _Nothing) -> None:
+        cancel(id, person)
+
     act = Act(
         title="Cancel {id}",
         about="What was measured is kept. Builds and boots that nothing else needs are cancelled in"
@@ -36,7 +40,7 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
                 "it costs nothing; a bisection can be resumed later, the same table requested again"
             ]
         ),
-        do=lambda person, id, sent: _cancelled(cancel, id, person),
+        do=do,
     )
 
     async def answer(request: Request) -> Response:
@@ -63,8 +67,3 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
 @dataclass(frozen=True, slots=True)
 class _Nothing:
     """A document without fields."""
-
-
-def _cancelled(cancel: Cancel, id: str, person: Person) -> str:
-    cancel(id, person)
-    return f"/{ids.read(id)[0]}/{id}"

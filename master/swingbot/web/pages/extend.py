@@ -75,13 +75,12 @@ def _act(extender: Extender) -> Act:
             pins={"from_boots": planned.boots - asked.boots},
         )
 
-    def do(person: Person, id: str, asked: AskedExtension) -> str:
+    def do(person: Person, id: str, asked: AskedExtension) -> None:
         extender.extend(person, _request(id, asked))
-        return f"/{ids.read(id)[0]}/{id}"
 
     return Act(
         title="Add boots to {id}",
-        about="Each kernel of the table is booted again, in turn, and the table is judged anew.",
+        about="The kernels are booted again, in turn, and the verdicts of the table computed anew.",
         button="Add them",
         sent=AskedExtension,
         fields=(

@@ -121,9 +121,8 @@ def _act(steered: Callable[..., list[str]], **words: Any) -> Act:
         )
         return ActPlan(lines=[*(f"`{commit[:12]}`: {effect}" for commit in commits), "no boots"])
 
-    def do(person: Person, id: str, sent: SentSkip | SentHint) -> str:
+    def do(person: Person, id: str, sent: SentSkip | SentHint) -> None:
         steered(ids.read(id)[1], sent, person)
-        return f"/bisection/{id}"
 
     return Act(plan=plan, do=do, **words)
 
