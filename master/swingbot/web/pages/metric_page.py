@@ -26,11 +26,7 @@ from swingbot.service.report.results_query import HistoryQuery, checked
 from ..http.csv_attachment import csv_attachment
 from ..http.render import Renderer, metric_page
 from ..http.snapshot_reader import SnapshotReader
-from ..plots.metric_plot import (
-    inline,
-    legend,
-    metric_plot,
-)
+from ..plots.metric_plot import inline, legend, metric_plot
 from ..plots.picture import picture
 from ..ports import Row
 from .history_view import AXES, BESIDE, LINES, RANGES, HistoryView, selected, view_of
@@ -173,7 +169,6 @@ class MetricPages:
             page=page,
             view=view,
             suffix=HistoryView(kconfig=view.kconfig, compiler=view.compiler).query(),
-            series=[],
             ranges=RANGES,
             axes=AXES,
             fields=BESIDE,

@@ -40,10 +40,10 @@ class ShownHistory:
     @property
     def names(self) -> list[str]:
         """Names of the series; none if there is one."""
+        if not self.beside:
+            return []
         own = f"{self.document['metric']} of {self.document['unit_job']} on"
-        return [f"{own} {self.document['testbox']}", *(name for name, _ in self.beside)][
-            : 0 if not self.beside else None
-        ]
+        return [f"{own} {self.document['testbox']}", *(name for name, _ in self.beside)]
 
     @cached_property
     def percent_of(self) -> str:
@@ -67,14 +67,14 @@ class ShownHistory:
     def notes(self) -> list[str]:
         """What of the further series is not drawn, or drawn from another commit."""
         own, notes = {point["commit"] for point in self.points}, []
-        for name, other in self.beside:
-            if not self._drawn(other) or not self.percent_of:
+        for (name, other), drawn in zip(self.beside, self._drawn, strict=True):
+            if not drawn or not self.percent_of:
                 notes.append(f"{name} has measured none of these commits that is measured here")
                 continue
             built = f"{other['compiler']}, {other['kconfig']}"
             if built != f"{self.document['compiler']}, {self.document['kconfig']}":
                 notes.append(f"the kernels of {name} are those with {built}")
-            at = self._level_at(other)[0]
+            at = self._level_at(other, drawn)[0]
             if at != self.percent_of:
                 notes.append(f"of {name}, 100 % is {at[:12]}")
             elif self.view.span == "all" and not (self.view.first or self.view.last):
@@ -92,18 +92,18 @@ class ShownHistory:
         if testbox not in named:
             raise NotFound(f"{testbox[:80]!r} has no boot that reports this metric")
         relative = own and not alone and bool(self.percent_of)
-        beside = [one for one in self.beside if self._drawn(one[1])] if relative else []
         columns = [*self.points]
         scale = 100.0 / self._level_at(document)[1] if relative else 1.0
         series = [HistorySeries(name="", boots=_boots(columns, testbox), scale=scale)]
-        for name, other in beside:
-            boots = self._drawn(other)
+        for (name, other), boots in zip(self.beside, self._drawn, strict=True):
+            if not relative or not boots:
+                continue
             if other["tree"] != document["tree"]:  # its commits are columns of their own
                 columns += [point for point in other["points"] if point["commit"] in boots]
                 lists: list[list[Row]] = [[]] * (len(columns) - len(boots)) + list(boots.values())
             else:
                 lists = [boots.get(point["commit"], []) for point in self.points]
-            level = 100.0 / self._level_at(other)[1]
+            level = 100.0 / self._level_at(other, boots)[1]
             series.append(HistorySeries(name=name, boots=lists, scale=level))
         at = {point["commit"]: index for index, point in enumerate(self.points)}
         return History(
@@ -125,36 +125,43 @@ class ShownHistory:
             most=most,
         )
 
-    def _drawn(self, other: Row) -> dict[str, list[Row]]:
-        """Boots of a further series by commit: of the commits that are shown, or of another tree
-        of the time that is shown."""
-        found = dict(
-            zip(
-                (point["commit"] for point in other["points"]),
-                _boots(other["points"], other["testbox"]),
-                strict=True,
-            )
-        )
-        if other["tree"] == self.document["tree"]:
-            own = {point["commit"] for point in self.points}
-            return {commit: boots for commit, boots in found.items() if boots and commit in own}
-        times = [
-            one["time"] for of in _boots(self.points, self.document["testbox"]) for one in of
-        ] or [0.0]
+    @cached_property
+    def _drawn(self) -> list[dict[str, list[Row]]]:
+        """Boots of each further series by commit: of the commits that are shown, or of another
+        tree of the time that is shown."""
+        if not self.beside:
+            return []
+        own = {point["commit"] for point in self.points}
+        shown = _boots(self.points, self.document["testbox"])
+        times = [one["time"] for boots in shown for one in boots] or [0.0]
         low, high = min(times), max(times)
-        return {
-            commit: boots
-            for commit, boots in found.items()
-            if boots and low <= min(one["time"] for one in boots) <= high
-        }
 
-    def _level_at(self, document: Row) -> tuple[str, float]:
-        """The commit that is 100 % of a document, and its level. Raises RequestError."""
-        shown = self._drawn(document) if document is not self.document else None
+        def drawn(other: Row, commit: str, boots: Sequence[Row]) -> bool:
+            if other["tree"] == self.document["tree"]:
+                return commit in own
+            first: float = min(one["time"] for one in boots)
+            return low <= first <= high
+
+        return [
+            {
+                point["commit"]: boots
+                for point, boots in zip(
+                    other["points"], _boots(other["points"], other["testbox"]), strict=True
+                )
+                if boots and drawn(other, point["commit"], boots)
+            }
+            for _, other in self.beside
+        ]
+
+    def _level_at(
+        self, document: Row, drawn: Mapping[str, object] | None = None
+    ) -> tuple[str, float]:
+        """The commit that is 100 % of a document, and its level; of a further series the first
+        that is `drawn` if the commit of the page is not. Raises RequestError."""
         measured = [
             point
             for point in document["points"]
-            if point["level"] is not None and (shown is None or point["commit"] in shown)
+            if point["level"] is not None and (drawn is None or point["commit"] in drawn)
         ]
         exact = [point for point in measured if point["commit"] == self.percent_of]
         if not exact and document is self.document:

@@ -7,6 +7,7 @@ letters are pixels.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,7 @@ _FIELDS: Final = ((255.0, ""), (940.0, " w2"), (1500.0, " w3"))
 _GAP: Final = 0.2  # the narrowest bar of commits without a boot, in per cent of the width
 _LOOKS: Final = ("base", "head", "green", "third", "amber", "sky")
 MOST_SERIES: Final = len(_LOOKS)
+_EMPTY: Final = "No commit that is shown has a value of this metric here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,9 +228,19 @@ class _Drawing:
     def _place_of(self, time: float) -> float:
         """Behind as many of the measured commits as were first booted before that time, outside of
         the field if none was."""
-        measured = [(at, of) for at, of in enumerate(self.history.series[0].boots) if of]
-        before = sum(min(one["time"] for one in of) < time for _, of in measured)
-        return measured[before - 1][0] + 0.5 if before else -1.0
+        measured, times = self._measured
+        before = bisect_left(times, time)
+        return measured[before - 1] + 0.5 if before else -1.0
+
+    @cached_property
+    def _measured(self) -> tuple[list[int], list[float]]:
+        """The measured commits; and, in order, the times at which one of them was first booted."""
+        first = {
+            at: min(one["time"] for one in of)
+            for at, of in enumerate(self.history.series[0].boots)
+            if of
+        }
+        return list(first), sorted(first.values())
 
     def _bands(self) -> list[str]:
         """In a box whose width is 1000, whatever that is in pixels."""
@@ -468,7 +480,7 @@ def inline(history: History) -> tuple[str, str]:
     """The plot as HTML, as wide as what is around it, and what is drawn in a sentence."""
     drawing = _Drawing(history)
     if drawing.empty:
-        return "", "No commit that is shown has a value of this metric here."
+        return "", _EMPTY
     title = escape(clean(_name(history)))
     axis = f'<svg class="plot" width="{_LEFT}" height="{_HEIGHT}" aria-hidden="true">'
     field = f'<svg class="plot field" width="100%" height="{_HEIGHT}" role="group"'
@@ -500,8 +512,7 @@ def metric_plot(history: History) -> str:
     """The plot as a picture."""
     drawing, title = _Drawing(history), clean(_name(history))
     if drawing.empty:
-        words = "No commit that is shown has a value of this metric here."
-        return svg.document(556, 80, title, [svg.text(24, 44, words, "soft")])
+        return svg.document(556, 80, title, [svg.text(24, 44, _EMPTY, "soft")])
     width = _WIDTH - _LEFT - _RIGHT
     field = svg.element("svg", drawing.field(), x=_LEFT, y=_HEAD, width=width, height=_HEIGHT)
     axis = svg.element("svg", drawing.axis(), y=_HEAD, width=_LEFT, height=_HEIGHT)
