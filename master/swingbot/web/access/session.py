@@ -32,6 +32,7 @@ from ..http.fair_threads import client_of, in_turn
 HOURS: Final = 12  # lifetime of a session
 # Tokens cannot be guessed; this keeps attempts from filling the logs and the database.
 FAILURES: Final = Rate(per_second=1 / 60, burst=5)
+_SIGNED_IN: Final = "swingbot.signed_in"  # in the scope of a request
 PAUSE_SECONDS: Final = 1.0  # delay of the response to a wrong token
 
 
@@ -68,8 +69,13 @@ class Sessions:
         return str(request.cookies.get(self.cookie, ""))
 
     def signed_in(self, request: HTTPConnection) -> Person | None:
-        """The person of the session, by cookie only."""
-        text = self.given(request)
+        """The person of the session, by cookie only; looked up once in a request."""
+        if _SIGNED_IN not in request.scope:
+            request.scope[_SIGNED_IN] = self._session_holder(self.given(request))
+        person: Person | None = request.scope[_SIGNED_IN]
+        return person
+
+    def _session_holder(self, text: str) -> Person | None:
         if len(text) != 43:
             return None
         with self.begin("session") as tx:
@@ -149,7 +155,7 @@ class Sessions:
 
 
 def _of_everything(begin: OpenTransaction) -> OpenTransaction:
-    """Tokens are no rows of a testbox group."""
+    """Read sessions and tokens without the limits of the token itself."""
 
     @contextmanager
     def begun(name: str) -> Iterator[Transaction]:
