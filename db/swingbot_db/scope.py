@@ -1,4 +1,4 @@
-"""What a token of few testbox groups may read: row-level security for the role swingbot_scoped.
+"""What a token limited to testbox groups may read: row-level security for the role swingbot_scoped.
 
 A request with such a token takes this role in each of its transactions (`engine.py`), so no query
 can forget the filter. The role may read the tables below alone, of each the rows that belong to the
@@ -64,6 +64,11 @@ def _in(table: str, key: str, column: str = "id") -> str:
     return f"EXISTS (SELECT FROM {schema}.{table} seen WHERE seen.{column} = {key})"
 
 
+def _of(kind: str, *tables: str, key: str = "id") -> dict[str, str]:
+    """Rows of the tables that name a visible comparison, bisection or incident."""
+    return {table: _in(f"{kind}_in_scope", f"{table}.{kind}", key) for table in tables}
+
+
 # Rows by table. What is measured on several testboxes is visible if all are in the groups;
 # a boot, its runs and samples if its own testbox is.
 ROWS: Final = {
@@ -84,39 +89,29 @@ ROWS: Final = {
     "worker_compiler": "true",  # how many build kernels, for estimates
     "tree": "testboxes && ARRAY(SELECT name FROM swingbot.testbox)",
     "comparison": _in("comparison_in_scope", "comparison.id", "comparison"),
-    **{
-        table: _in("comparison_in_scope", f"{table}.comparison", "comparison")
-        for table in (
-            "comparison_arm",
-            "comparison_arm_spec",
-            "comparison_part",
-            "comparison_row",
-            "swing",
-        )
-    },
+    **_of(
+        "comparison",
+        "comparison_arm",
+        "comparison_arm_spec",
+        "comparison_part",
+        "comparison_row",
+        "swing",
+        key="comparison",
+    ),
     "change": _in("comparison", "change.id", "change"),
     "bisection": _in("bisection_in_scope", "bisection.id"),
-    **{
-        table: _in("bisection_in_scope", f"{table}.bisection")
-        for table in (
-            "bisection_point",
-            "bisection_want",
-            "observation",
-            "bisection_step",
-            "bisection_steer",
-        )
-    },
+    **_of(
+        "bisection",
+        "bisection_point",
+        "bisection_want",
+        "observation",
+        "bisection_step",
+        "bisection_steer",
+    ),
     "incident": _in("incident_in_scope", "incident.id"),
-    **{
-        table: _in("incident_in_scope", f"{table}.incident")
-        for table in (
-            "incident_bisection",
-            "incident_event",
-            "incident_gate",
-            "sighting",
-            "report",
-        )
-    },
+    **_of(
+        "incident", "incident_bisection", "incident_event", "incident_gate", "sighting", "report"
+    ),
     "moderation": _in("report", "moderation.report"),
     "outbox": _in("report", "outbox.report"),
     "variant": _in("variant_in_scope", "variant.id", "variant"),

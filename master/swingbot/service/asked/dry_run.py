@@ -36,10 +36,5 @@ def rehearse(transaction: OpenTransaction, name: str, run: Callable[[Transaction
 
     Its exceptions are passed on.
     """
-    results: list[T] = []
-    try:
-        with transaction(name) as tx:
-            results.append(run(tx))
-            raise _RollBack
-    except _RollBack:
-        return results[0]
+    with rehearsing(transaction)(name) as tx:
+        return run(tx)

@@ -133,14 +133,13 @@ class ShownHistory:
             return []
         own = {point["commit"] for point in self.points}
         shown = _boots(self.points, self.document["testbox"])
-        times = [one["time"] for boots in shown for one in boots] or [0.0]
+        times: list[float] = [one["time"] for boots in shown for one in boots] or [0.0]
         low, high = min(times), max(times)
 
         def drawn(other: Row, commit: str, boots: Sequence[Row]) -> bool:
             if other["tree"] == self.document["tree"]:
                 return commit in own
-            first: float = min(one["time"] for one in boots)
-            return low <= first <= high
+            return low <= float(min(one["time"] for one in boots)) <= high
 
         return [
             {
