@@ -27,8 +27,8 @@ def make_engine(
 
     Connections are tested before use, so a server restart only costs a reconnect. The pool keeps
     up to 5 of at most `connections` open. `query_seconds`: the server cancels longer queries.
-    Transactions of a request with a token of few testbox groups see the rows of these (`scope.py`).
-    For any other user from whom the server would hide rows, it refuses the query.
+    Transactions of a request with a token limited to testbox groups see the rows of these
+    (`scope.py`). For any other user from whom the server would hide rows, it refuses the query.
     """
     parsed = sa.make_url(url).set(drivername="postgresql+psycopg2")
     limit = "" if query_seconds is None else f" -cstatement_timeout={query_seconds}s"

@@ -6,7 +6,7 @@
     swingbot_grafana  reads the views of panels (v_*); anyone who sees a board may use it
     swingbot_alerts   the same for Grafana's alert rules, with connections of its own
     swingbot_watchdog cannot log in; the service takes it to end sessions of these two
-    swingbot_scoped   cannot log in; the service takes it for tokens of few groups (`scope.py`)
+    swingbot_scoped   cannot log in; the service takes it for tokens limited to groups (`scope.py`)
 
 Workers have no role, because they never connect to the database.
 """

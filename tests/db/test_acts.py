@@ -173,7 +173,9 @@ ACTS = ("/comparison/c1/extend?boots=1", "/comparison/c1/cancel")
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_who_may_not_is_told_and_nothing_changes(place: Place, ada: Browser, act: str) -> None:
+def test_without_the_role_an_act_is_refused_and_changes_nothing(
+    place: Place, ada: Browser, act: str
+) -> None:
     fields = ada.form(act)
     stranger = place.stranger()
     assert "/login?next=" in stranger.page(act) and "boots, at most" not in stranger.page(act)

@@ -148,7 +148,7 @@ def test_a_login_is_kept_for_its_owner_alone_and_used_until_it_ends(
 
 
 @pytest.mark.parametrize("extras_missing", [False, True])
-def test_who_is_logged_in_is_told_what_outranks_the_login(
+def test_a_setting_that_outranks_the_login_is_named(
     extras_missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"XDG_CONFIG_HOME": str(tmp_path)}

@@ -121,7 +121,7 @@ def test_a_key_is_forgotten_after_a_day(serve: Serve) -> None:
     assert value(site, "SELECT count(*) FROM kept_answer") == 1
 
 
-def test_a_second_request_with_a_key_in_progress_is_told_to_wait() -> None:
+def test_a_key_whose_request_is_in_progress_gets_409() -> None:
     person = Person(who="Ada", role=Role.SUBMITTER, token=1)
     once = AnswersOnce(MemoryStore().transaction)
 

@@ -1,4 +1,4 @@
-"""A token of few testbox groups reads what these measured, at every address, and nothing else."""
+"""A token limited to testbox groups reads what these measured, at every address, and no more."""
 
 from __future__ import annotations
 

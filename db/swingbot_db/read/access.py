@@ -57,7 +57,7 @@ def testbox_groups(conn: sa.Connection) -> list[str]:
 
 
 def can_limit_to_groups(conn: sa.Connection) -> bool:
-    """Whether this user may take the role of tokens of few testbox groups, and it has its views."""
+    """Whether this user may take the role of tokens limited to groups, and that has its views."""
     query = """
         SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role)
           AND EXISTS (SELECT FROM pg_views WHERE schemaname = :role), false)

@@ -22,8 +22,8 @@ EVENT = re.compile(r'"event"\s*:\s*"(?:(cpu_(?:core|atom|lowpower))/)?')
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """Return percent of the pipeline's slots by metric.
 
-    Raises ParseError without any, such as of a machine that has none, and if it can't be told which
-    kind of core one is of.
+    Raises ParseError if perf printed no metric, as on a machine without them, printed one twice, or
+    named the PMU of some only.
     """
     text = files.get("topdown", "")[: limits.PERF_STAT_CHARACTERS]
     found: dict[str, float | list[float]] = {}

@@ -1,7 +1,7 @@
 """The testbox groups that the request in progress may see, for whoever reads the database.
 
-The web service sets them for a token of few groups; each transaction that begins in that request
-is then limited to their rows (`swingbot_db/scope.py`).
+The web service sets them for a token limited to groups; each transaction that begins in that
+request is then limited to their rows (`swingbot_db/scope.py`).
 """
 
 from __future__ import annotations

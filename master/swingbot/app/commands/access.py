@@ -140,7 +140,7 @@ def _check_groups(session: CommandContext, role: str, groups: tuple[str, ...]) -
     if "open" in (web.read, web.metrics):
         raise RequestError(
             'everybody can read the pages: set web.read = "token" and web.metrics = "token" or'
-            ' "off" before you create tokens of few testbox groups'
+            ' "off" before you create tokens limited to testbox groups'
         )
     with session.reading() as conn:
         known = read.testbox_groups(conn)
@@ -150,7 +150,7 @@ def _check_groups(session: CommandContext, role: str, groups: tuple[str, ...]) -
             )
         if not read.can_limit_to_groups(conn):
             raise RequestError(
-                "this database has no role for tokens of few testbox groups: run"
+                "this database has no role for tokens limited to testbox groups: run"
                 " `swingbot db roles`, then `swingbot db upgrade`"
             )
 

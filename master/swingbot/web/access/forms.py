@@ -35,7 +35,7 @@ from .session import Sessions, bearer_of
 
 NO_TOKEN: Final = "This needs a token: send `Authorization: Bearer <token>`."
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
-# The policy of the other pages, but forms may be sent to this site.
+# The policy of the other pages, but without scripts.
 FORM_HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; img-src 'self'; style-src 'self';"

@@ -64,8 +64,8 @@ class ReadSettings:
 class ReadAccess:
     """`worker`: whether a request has the token of an attempt; workers fetch kernels with it.
 
-    `by_group`: whether a method and path answer tokens of few testbox groups, whose requests see
-    only the rows of these.
+    `by_group`: whether a method and path answer tokens limited to testbox groups, whose requests
+    see only the rows of these.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which addresses answer tokens of few testbox groups; all others refuse them.
+"""Which addresses answer tokens limited to testbox groups; all others refuse them.
 
 An answer may contain only what it reads from the database in its own request, where rows of other
 groups do not exist (`swingbot_db/scope.py`): no mails, no files of other requests, no stream that
@@ -60,6 +60,6 @@ _ADDRESSES: Final = _addresses()
 
 
 def answers(method: str, path: str) -> bool:
-    """Whether tokens of few testbox groups are answered there."""
+    """Whether tokens limited to testbox groups are answered there."""
     method = "GET" if method == "HEAD" else method
     return any(one.match(path) for one in _ADDRESSES.get(method, ()))

@@ -35,7 +35,7 @@ class Operation:
     """`answers` are the types that its document may have; `listed`: it is a list of them.
 
     `role` is what a change needs; None: it only reads. `statuses` are those of answers with the
-    document, and `query` explains each parameter. `by_group`: tokens of few testbox groups are
+    document, and `query` explains each parameter. `by_group`: tokens limited to testbox groups are
     answered, with what belongs to these; elsewhere they are refused (`by_group.py`).
     """
 

@@ -24,13 +24,13 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads a page, None if nobody signed in, and the address to return to from signing in."""
+    """The signed-in person, if any, and the address to which signing in returns."""
 
     person: Person | None
     here: str
 
 
-# of the request that is answered; pages that are no answer have none
+# Set for each request; None where a page is rendered outside of one.
 READER: Final[ContextVar[Reader | None]] = ContextVar("reader", default=None)
 _REFRESH_SECONDS = 10  # reload interval of a page about something in progress
 
