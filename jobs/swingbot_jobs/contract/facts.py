@@ -21,6 +21,7 @@ LIST: Final = resources.folder("jobs") / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
 OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster
+OF_BMC: Final = "bmc."  # before the name of a fact that the BMC reports
 SET: Final = "set."  # before the name of a sysctl that a job set, as it was in the job's runs
 END: Final = "_end"  # suffix of a fact that was read again after the last run
 _BOUND: Final = re.compile(r"(<=|>=|<|>) ?(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from swingbot.core.model.testbox_state import TestboxStatus
 from swingbot.core.thresholds import MEMORY_SLACK
+from swingbot_jobs.contract.facts import OF_BMC
 from swingbot_jobs.testbox.definition import Testbox
 
 FAILED: Final = "failed: "  # prefix of the reason of a quarantine after repeated failures
@@ -23,7 +24,6 @@ HARDWARE: Final = (
     "bios_version",
     "pcie_lanes",
 )
-_BMC: Final = "bmc."  # those that its BMC reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
 
 
 def _hardware_names(known: Mapping[str, Any]) -> list[str]:
-    return [*HARDWARE, *sorted(name for name in known if name.startswith(_BMC))]
+    return [*HARDWARE, *sorted(name for name in known if name.startswith(OF_BMC))]
 
 
 def _same(name: str, before: object, now: object) -> bool:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from swingbot_jobs.contract.facts import OF_BMC
 from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.console import last_line
 from swingbot_worker.testbox.ssh.process import beside, exit_status
 
-FAMILY: Final = "bmc."  # of the facts
 SECONDS: Final = 120  # BMCs take half a minute for all their parts
 BYTES: Final = 64 << 10  # that the command may print
 MOST: Final = 100  # facts
@@ -46,7 +46,7 @@ def facts(said: str) -> dict[str, str]:
         elif (match := _LINE.fullmatch(line.strip())) and len(found) < MOST:
             name = re.sub(r"[^a-z0-9]+", "_", match[1].lower()).strip("_")
             if not _NOT_HARDWARE.search(name):
-                found.setdefault(f"{FAMILY}{device}{name}", _value(name, match[2]))
+                found.setdefault(f"{OF_BMC}{device}{name}", _value(name, match[2]))
     return found
 
 
