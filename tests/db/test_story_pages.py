@@ -69,11 +69,12 @@ _NOUNS: Final = {
 _PAGES: Final = ("/", "/status.json", "/outbox", "/outbox.json", "/moderation", "/moderation.json")
 _DOCUMENTS: Final = (".json", ".csv", ".svg", ".txt", ".atom", ".gz")
 _LINK: Final = re.compile(r'(?:href|src)="(/(?:plot|mailbox|metric|raw)/[^"#]+)"')
-# Need the token of an attempt, a kernel that was really built, or the Message-ID of a mail.
+# Need the token of an attempt, a kernel that was really built, the Message-ID of a mail, or a built
+# wheel.
 _NEVER: Final = {
     "/artifacts/{sha256}", "/attempts/{id}", "/raw/{id}/order.json",
     "/report/{id}/reproduce.tar.gz", "/comparison/{id}/reproduce.tar.gz",
-    "/experiment/{id}/reproduce.tar.gz", "/posted.json",
+    "/experiment/{id}/reproduce.tar.gz", "/posted.json", "/install/{name}",
 }  # fmt: skip
 
 
@@ -285,6 +286,8 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
             )
         case "/results" | "/results.json" | "/results.csv":
             yield from (path, f"{path}?tree=fake", f"{path}?tree=fake&kernel=base&kernel=tip")
+        case "/recipients.json":
+            yield f"{path}?tree=fake&commit=tip"
         case "/compare" | "/experiment" | "/search" | "/search.json":
             yield from (path, f"{path}?tree=fake&base=base&head=tip&q=mm")
         case "/raw/{id}/{path:path}":
