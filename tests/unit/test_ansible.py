@@ -4,6 +4,8 @@ runs them for real."""
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +202,25 @@ def test_grafana_gets_all_kinds_of_provisioning_files() -> None:
     assert command[-1] == "/etc/grafana/provisioning"
     removed = (role / "remove.yml").read_text()
     assert all(f"provisioning/{kind}/*" in removed for kind in kinds)
+
+
+def test_each_line_for_a_worker_s_unit_stands_on_its_own_line(tmp_path: Path) -> None:
+    """Ansible itself writes the file: `join` in a block scalar gets no newline."""
+    [write] = [
+        task
+        for task in tasks(read(ANSIBLE / "roles/swingbot_worker/tasks/service.yml"))
+        if task["name"] == "Write the unit's drop-in file"
+    ]
+    written = tmp_path / "own.conf"
+    write["ansible.builtin.copy"]["dest"] = str(written)
+    set_vars = {"swingbot_worker__scratch_mb": 4, "swingbot_worker__unit_lines": ["Nice=5", "A=b"]}
+    play = {"hosts": "localhost", "gather_facts": False, "vars": set_vars, "tasks": [write]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    ansible = Path(sys.executable).with_name("ansible-playbook")
+    subprocess.run([ansible, tmp_path / "play.yml"], check=True, capture_output=True)
+    assert written.read_text().splitlines()[1:] == [
+        "[Service]",
+        "TemporaryFileSystem=/run/swingbot-scratch:mode=1777,size=4M",
+        "Nice=5",
+        "A=b",
+    ]
