@@ -20,33 +20,26 @@ import pytest
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from tests.calibration import power
 
-Noise = Callable[[np.random.Generator, int, int], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
+Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Noise = Callable[[np.random.Generator, int, int], Values]
 
 
-def _gauss(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _gauss(rng: np.random.Generator, boots: int, runs: int) -> Values:
     return rng.normal(0, 0.02, (boots, runs))
 
 
-def _nested(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _nested(rng: np.random.Generator, boots: int, runs: int) -> Values:
     return rng.normal(0, 0.02, (boots, runs)) + rng.normal(0, 0.02, (boots, 1))
 
 
-def _wild_runs(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _wild_runs(rng: np.random.Generator, boots: int, runs: int) -> Values:
     """One run in ten loses six spreads on average."""
     return rng.normal(0, 0.02, (boots, runs)) - 0.12 * rng.exponential(1, (boots, runs)) * (
         rng.random((boots, runs)) < 0.1
     )
 
 
-def _wild_boots(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _wild_boots(rng: np.random.Generator, boots: int, runs: int) -> Values:
     return (
         rng.normal(0, 0.005, (boots, runs))
         + rng.normal(0, 0.02, (boots, 1))
@@ -54,15 +47,11 @@ def _wild_boots(
     )
 
 
-def _student(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _student(rng: np.random.Generator, boots: int, runs: int) -> Values:
     return rng.normal(0, 0.005, (boots, runs)) + 0.01 * rng.standard_t(2, (boots, 1))
 
 
-def _two_modes(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _two_modes(rng: np.random.Generator, boots: int, runs: int) -> Values:
     """Three boots in ten are four spreads lower."""
     return (
         rng.normal(0, 0.01, (boots, runs))
@@ -71,13 +60,45 @@ def _two_modes(
     )
 
 
-def _far_modes(
-    rng: np.random.Generator, boots: int, runs: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _far_modes(rng: np.random.Generator, boots: int, runs: int) -> Values:
     """Half of the boots are ten spreads of a run lower."""
     return rng.normal(0, 0.01, (boots, runs)) - 0.105 * (rng.random((boots, 1)) < 0.5)
 
 
+def _percentile(percent: float, of: int, latency: Callable[[Values], Values]) -> Noise:
+    """Each run is the percentile of `of` latencies, boots spread by 2 % more.
+
+    `latency`: the inverse of its distribution. The k-th of n uniform values follows Beta(k, n-k+1).
+    """
+    k = math.ceil(of * percent / 100)
+
+    def noise(rng: np.random.Generator, boots: int, runs: int) -> Values:
+        levels = latency(rng.beta(k, of - k + 1, (boots, runs)))
+        return np.log(levels) + rng.normal(0, 0.02, (boots, 1))
+
+    return noise
+
+
+def _power_law(share: Values) -> Values:
+    """P(latency > x) = x^-1.5: without a variance."""
+    return (1 - share) ** (-1 / 1.5)
+
+
+def _slow_path(share: Values) -> Values:
+    """One request in a hundred is 20 times as slow: the 99th percentile is of either kind."""
+    fast = -np.log1p(-np.minimum(share / 0.99, 1 - 1e-12))
+    slow = -np.log(np.maximum((1 - share) / 0.01, 1e-12))
+    return np.where(share < 0.99, fast, 20 * (1 + np.maximum(slow, 0)))
+
+
+LATENCIES: dict[str, Noise] = {
+    "p50 of 1000, tail x^-1.5": _percentile(50, 1000, _power_law),
+    "p99 of 1000, tail x^-1.5": _percentile(99, 1000, _power_law),
+    "p99.9 of 10 000, tail x^-1.5": _percentile(99.9, 10_000, _power_law),
+    "p99 of 10 000, 1 % of them 20 x as slow": _percentile(99, 10_000, _slow_path),
+}
+# Fewer values beyond than `has_enough` asks for: printed, not promised.
+TOO_FEW: dict[str, Noise] = {"p99.9 of 1000, tail x^-1.5": _percentile(99.9, 1000, _power_law)}
 WORLDS: dict[str, Noise] = {
     "run 2 %": _gauss,
     "run 2 % + boot 2 %": _nested,
@@ -166,7 +187,7 @@ def tally(
     )
 
 
-def _boots(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[BootRuns]:
+def _boots(logs: Values) -> list[BootRuns]:
     return [
         BootRuns(k=k, values=tuple(float(v) for v in 100 * np.exp(row)))
         for k, row in enumerate(logs)
@@ -178,7 +199,7 @@ def most(expected: float) -> float:
     return expected + 4 * math.sqrt(expected)
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", WORLDS | LATENCIES)
 @pytest.mark.parametrize(
     ("boots", "runs", "paired"),
     [(4, 2, False), (6, 4, False), (10, 1, False), (5, 2, True)],
@@ -186,7 +207,7 @@ def most(expected: float) -> float:
 def test_equal_kernels_get_a_direction_as_rarely_as_stated(
     world: str, boots: int, runs: int, paired: bool
 ) -> None:
-    found = tally(WORLDS[world], boots, boots, runs, 1200, paired=paired)
+    found = tally((WORLDS | LATENCIES)[world], boots, boots, runs, 1200, paired=paired)
     stated = STATED_FOUR if boots == 4 else STATED
     assert found.directions <= most(1200 * stated)
     assert found.invalid <= most(1200 * 0.002)
@@ -250,7 +271,7 @@ def main(comparisons: int) -> None:
         " 0.5) | invalid % | robust level % | 95 % interval covers % |"
     )
     print("|---|---|---|---|---|---|")
-    worlds = [(world, noise, 1.0) for world, noise in WORLDS.items()]
+    worlds = [(world, noise, 1.0) for world, noise in (WORLDS | LATENCIES | TOO_FEW).items()]
     worlds += [(world, _nested, louder) for world, louder in LOUDER.items()]
     for world, noise, louder in worlds:
         for base, head, runs in SIZES:

@@ -1,7 +1,7 @@
 """Output of swingbot's own anon-touch: one line of `key=value` words.
 
 Rates are of the bytes that one pass goes over. Percentiles are those that the program computed from
-all accesses of a run.
+all accesses of a run, where enough lie beyond them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
 
 _TIME = r"\d{1,9}\.\d{1,9}"
@@ -37,6 +38,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     if len(lines) != 1:
         raise ParseError(f"anon-touch printed {len(lines)} result lines, expected one")
     kilobytes, passes = int(lines[0]["bytes"]) / 1024, int(lines[0]["passes"])
+    pages = int(kilobytes) // 4
     if (wanted := params.get("size", "")).isdecimal() and int(wanted) != int(lines[0]["bytes"]):
         raise ParseError(f"anon-touch went over {lines[0]['bytes']} bytes, not {wanted}")
     touch, retouch, free = (float(lines[0][name]) for name in ("touch", "retouch", "free"))
@@ -49,7 +51,9 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         "free_throughput": kilobytes / free,
         "system_time": float(lines[0]["system"]),
         **{
-            name: int(lines[0][name]) / 1000
-            for name in ("touch_p50", "touch_p99", "retouch_p50", "retouch_p99")
+            f"{phase}_p{percent}": int(lines[0][f"{phase}_p{percent}"]) / 1000
+            for phase, accesses in (("touch", pages), ("retouch", pages * passes))
+            for percent in (50, 99)
+            if has_enough(percent, accesses)
         },
     }

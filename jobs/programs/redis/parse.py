@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
 
 _NUMBER = r'"(\d{1,12}\.\d{2,3})"'
@@ -17,8 +18,6 @@ HEAD = (
 )
 ROW = re.compile(rf'"(?P<test>SET|GET|LPUSH|LPOP)",{_NUMBER}(?:,{",".join([_NUMBER] * 6)})?')
 RATES = {"SET": "set_total_throughput_rps", "GET": "get_total_throughput_rps"}
-# 100 requests are slower than the 99th percentile; of fewer one decides it.
-ENOUGH = 10_000
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
@@ -49,6 +48,6 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 def _percentiles(match: re.Match[str], requests: str) -> dict[str, float]:
     name = match["test"].lower()
     found = {f"{name}_p50_ms": float(match[5])}
-    if requests.isdecimal() and int(requests) >= ENOUGH:
+    if requests.isdecimal() and has_enough(99, int(requests)):
         found[f"{name}_p99_ms"] = float(match[7])
     return found
