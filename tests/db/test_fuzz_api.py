@@ -130,6 +130,7 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         "/bisection/{id}/hint": steered | {"factor": 2.0},
         "/incident/{id}/decide": {"act": "reopen"},
         "/report/{id}/decide": {"act": "release"},
+        "/incident/{id}/prove": {"gates": ["tip"], "dry_run": True},
         "/outbox/switch": {"stopped": False, "reason": "over"},
         "/commits/known": {"commits": [boot["commit"]], "tree": "fake"},
     }

@@ -257,6 +257,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     post("known commits", "/commits/known", commits=[commits[0], "0" * 40])
     moderator = lab.run("new token", "token", "create", "Mo", "--role", "moderator")["token"]
     lab.post("decided incident", "/incident/i1/decide", token=moderator, act="reopen")
+    lab.post("asked gates", "/incident/i1/prove", token=moderator, dry_run=True)
     named = f"tree=fake&commit={commits[3]}"
     lab.get("recipients", f"/recipients.json?{named}", Authorization=f"Bearer {moderator}")
     lab.post("decided report", "/report/r1/decide", token=moderator, act="release")

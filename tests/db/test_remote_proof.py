@@ -52,6 +52,12 @@ def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
     [
         ("report classes", "page-fault.per_process_ops"),
         ("report classes --json", '"words"'),
+        ("proof show i1", "revert"),
+        ("proof cost i1", "about "),
+        ("proof cost i1 --gate layout --gate facts --json", '"answer"'),
+        ("proof cost i1 --gate {long}", "is not a valid gate"),
+        ("proof cost i99", "i99 does not exist"),
+        ("proof cost c1", "is the id of a comparison"),
         ("recipients tip --tree fake", "dry run: it is sent only to"),
         ("recipients tip --tree fake --base base --json", '"really_to"'),
         ("recipients tip^ --tree fake --json", '"commit"'),
@@ -78,3 +84,22 @@ def test_recipients_are_computed_again_from_elsewhere(site: Served, tmp_path: Pa
     acts = [line for line in away.output.splitlines() if " readdress by " in line]
     assert len(acts) == 2 and "readdress by Ada report readdress r1 (web)" in acts[1]
     assert OWN.sub("", away.output.replace(f"{acts[1]}\n", "")) == OWN.sub("", here.output)
+
+
+def test_gates_are_run_again_from_elsewhere_by_operators(site: Served, tmp_path: Path) -> None:
+    words = "proof run i1 --gate facts --gate code --json"
+    before = run("proof show i1 --json", elsewhere(site, tmp_path)).output
+    for role in (Role.SUBMITTER, Role.MODERATOR):
+        token = site.token(f"Bob {role}", role)["Authorization"].split()[1]
+        said = run(words, elsewhere(site, tmp_path, SWINGBOT_TOKEN=token))
+        assert said.exit_code == 2 and "needs the role " in said.output
+    assert run("proof show i1 --json", elsewhere(site, tmp_path)).output == before
+    token = site.token("Olga", Role.OPERATOR)["Authorization"].split()[1]
+    environment = elsewhere(site, tmp_path, SWINGBOT_TOKEN=token)
+    said = run(words, environment)
+    assert said.exit_code == 0 and said.output != before
+    # an address of the service's own in place of the host's, and nothing else
+    host, away = both(site, tmp_path, "proof show i1 --json")
+    assert said.output == away.output == host.output
+    table = run(words.removesuffix(" --json"), environment)
+    assert table.exit_code == 0 and "facts" in table.output

@@ -52,6 +52,8 @@ CHANGING: Final = (
     "report release r1",
     "report readdress r1",
     "report stop",
+    "proof run i1",
+    "proof cost i1",
     "reproduce c1 --out {out}",
 )
 SHAPES: Final[Sequence[Any]] = (

@@ -36,6 +36,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "/incident/{id}/decide": {"act": "close"},
     "/report/{id}/decide": {"act": "hold"},
     "/report/{id}/readdress": {},
+    "/incident/{id}/prove": {},
 }
 FORMS: Final = {
     "/incident/{id}": {"act": "close"},

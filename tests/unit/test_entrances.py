@@ -67,6 +67,7 @@ ROUTES: Final = {
     "POST /incident/{id}": "JSON",
     "POST /incident/{id}/decide": "JSON",
     "POST /report/{id}/decide": "JSON",
+    "POST /incident/{id}/prove": "JSON",
     "POST /report/{id}/readdress": "JSON",
     "POST /outbox/switch": "JSON",
     "POST /commits/known": "JSON",

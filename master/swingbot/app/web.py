@@ -43,6 +43,7 @@ from swingbot.service.bisect.steer import known_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
 from swingbot.service.ports import Lab
+from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import cancel_table
@@ -70,6 +71,7 @@ from swingbot.web.pages import (
     cancel,
     extend,
     known_commits,
+    prove,
     reproduction,
     steer,
     tables,
@@ -102,6 +104,7 @@ CANCEL_THREADS: Final = 1
 KNOWN_THREADS: Final = 2
 PROGRESS_THREADS: Final = 1
 MAINTAINERS_THREADS: Final = 1
+GATES_THREADS: Final = 1
 SWITCH_SECONDS: Final = 0.0005
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
 UPLOADS: Final = UploadLimits(
@@ -208,6 +211,12 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             fair(KNOWN_THREADS),
         ),
         *wheel.routes(renderer, lambda: offered_wheel(web.wheel), web.read),
+        *prove.routes(
+            forms,
+            lambda incident, gates: foresee_gates(lab(), incident, gates),
+            lambda incident, gates: not prove_again(lab(), incident, gates),
+            fair(GATES_THREADS),
+        ),
         *addressing.routes(
             forms,
             lambda *named: foresee_recipients(lab(), *named),

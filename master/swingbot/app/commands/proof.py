@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.app.commands.context import CommandContext, require_service, with_session_json
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES
 from swingbot.core.text.numbers import duration
@@ -66,16 +68,20 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
     Examples:
       swingbot proof run i1 --gate layout --gate executed
     """
-    number, lab = ids.read(incident, "incident")[1], session.lab
-    from swingbot.service.prove.request_gates import prove_again
-    from swingbot_db import read
+    number = ids.read(incident, "incident")[1]
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
 
-    measuring_parent = not prove_again(lab, number, gates)
-    with session.reading() as conn:
-        rows = read.gates(conn, number)
+        measures_parent_first = http_decisions.run_gates(session.login, incident, gates)
+    else:
+        require_service()
+        from swingbot.service.prove.request_gates import prove_again
+
+        measures_parent_first = not prove_again(session.lab, number, gates)
+    rows = session.documents.document(incident)["gates"]
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": rows})
-    elif measuring_parent:
+    elif measures_parent_first:
         click.echo(
             f"{ids.show('incident', number)} is measured against its parent first; its gates then"
             " open automatically"
@@ -95,20 +101,27 @@ def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: 
     Example:
       swingbot proof cost i1
     """
-    lab = session.lab
-    from swingbot.service.prove.request_gates import foresee_gates
+    number = ids.read(incident, "incident")[1]
+    estimates: Sequence[Mapping[str, Any]]
+    if session.login is not None:
+        from swingbot.app.remote import http_decisions
 
-    estimates = foresee_gates(lab, ids.read(incident, "incident")[1], gates)
+        estimates = http_decisions.costs_of_gates(session.login, incident, gates)
+    else:
+        require_service()
+        from swingbot.service.prove.request_gates import foresee_gates
+
+        estimates = [asdict(one) for one in foresee_gates(session.lab, number, gates)]
     if json_:
-        say_json([asdict(one) for one in estimates])
+        say_json(estimates)
         return
     rows = [
         (
-            one.gate,
+            one["gate"],
             *(
-                (None, None, one.answer)
-                if one.answer is not None
-                else (one.builds, one.boots, f"about {duration(one.seconds)}")
+                (None, None, one["answer"])
+                if one["answer"] is not None
+                else (one["builds"], one["boots"], f"about {duration(one['seconds'])}")
             ),
         )
         for one in estimates

@@ -79,6 +79,23 @@ class DecidedIncident(TypedDict):
     status: str  # `open`, `closed`, `expected`, `invalid`, `fixed` or `duplicate`
 
 
+class CostOfAGate(TypedDict):
+    """If it is run now. Alone: kernels that gates share count in each."""
+
+    gate: str  # its name
+    builds: int  # kernels
+    boots: int
+    seconds: float
+    answer: str | None  # its result, where it needs no boots
+
+
+class AskedGates(TypedDict):
+    id: str  # of the incident
+    costs: NotRequired[list[CostOfAGate]]  # of a dry run alone
+    # true: its gates open once its culprit is measured against its parent; not of a dry run
+    measures_parent_first: NotRequired[bool]
+
+
 class DecidedReport(TypedDict):
     id: str
     state: str  # as of a report

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.records import Proven
 from swingbot.core.proof.gates import GATES, MEASURED, GateResult, GateRow
 from swingbot.service.incident.attribute import measure
 from swingbot.service.ports import Catalogue, Lab, RequestError, Tools, Transaction
+from swingbot.service.ports.incidents import Incidents
 from swingbot.service.prove.advance_gates import ask, cost_of
 from swingbot.service.prove.gate_kernels import MeasuredCulprit, case_of, of_gate
 from swingbot.service.prove.report_evidence import gates_of
@@ -29,9 +31,10 @@ class GateCost:
 def foresee_gates(lab: Lab, number: int, gates: Sequence[str]) -> list[GateCost]:
     """Return the cost of each of `gates` (default: all that need boots).
 
-    Each is estimated alone, so shared kernels count in each. Raises RequestError.
+    Each is estimated alone, so shared kernels count in each. Raises NotFound, RequestError.
     """
     with lab.transaction("foresee gates") as tx:
+        _look_up(tx.incidents, number)
         case = case_of(
             tx.trees,
             tx.variants,
@@ -60,7 +63,7 @@ def _cost(
 
 def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """Run `gates` (default: those of the settings) again with fresh boots, regardless of the
-    budget; return all gates. Raises RequestError.
+    budget; return all gates. Raises NotFound, RequestError.
 
     A mail that is already drafted is not changed. An incident that was bisected by hand is measured
     against its parent first. Its gates open after that according to the settings, and the returned
@@ -68,6 +71,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """
     selected = _known(gates) or lab.settings.proof_gates
     with lab.transaction("prove again") as tx:
+        _look_up(tx.incidents, number)
         incident, sightings = tx.gates.incident(number), tx.sightings.of_incident(number)
         unmeasured = next((each for each in sightings if each.comparison is None), None)
         if incident is None and unmeasured is not None:
@@ -99,18 +103,23 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
 def _known(gates: Sequence[str]) -> tuple[str, ...]:
     unknown = [gate for gate in gates if gate not in GATES]
     if unknown:
-        raise RequestError(f"{unknown[0]!r} is not a valid gate; choose from {', '.join(GATES)}")
+        raise RequestError(
+            f"{unknown[0][:40]!r} is not a valid gate; choose from {', '.join(GATES)}"
+        )
     return tuple(gate for gate in GATES if gate in gates)
+
+
+def _look_up(incidents: Incidents, number: int) -> None:
+    """Raises NotFound."""
+    if incidents.get(number) is None:
+        raise NotFound(missing("incident", number))
 
 
 def _measured(incident: Proven | None, number: int) -> Proven:
     """Return the incident if it was measured against its parent. Raises RequestError if not."""
     shown = ids.show("incident", number)
     if incident is None:
-        raise RequestError(
-            f"{shown} does not exist or was not measured against its parent; `swingbot list "
-            "incidents` lists all incidents"
-        )
+        raise RequestError(f"{shown} was not measured against its parent")
     if incident.comparison.open:
         raise RequestError(
             f"{shown} is being measured against its parent "

@@ -14,6 +14,7 @@ from swingbot.core.access.roles import Role
 from swingbot.core.incident.decide import IncidentDecision
 from swingbot.core.model import ids
 from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
+from swingbot.core.proof.proof_request import ProofRequest
 from swingbot.core.table.request_document import (
     AskedCommits,
     AskedExtension,
@@ -336,6 +337,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "Release, hold or drop a report.",
         "DecidedReport",
         ReportDecision,
+        Role.MODERATOR,
+    ),
+    _post(
+        "/incident/{id}/prove",
+        "Run gates again with fresh boots, as an operator; with dry_run: their costs only.",
+        "AskedGates",
+        ProofRequest,
         Role.MODERATOR,
     ),
     _post(

@@ -1,0 +1,55 @@
+"""Gates of an incident run again, or what they would cost, by who has a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
+from swingbot.core.proof.proof_request import ProofRequest
+from swingbot.web.access.forms import Forms
+from swingbot.web.http import json_body
+from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.pages.refused import REFUSALS, refused
+
+Foresee = Callable[[int, Sequence[str]], Sequence[Any]]
+Prove = Callable[[int, Sequence[str]], bool]
+
+
+def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -> list[Route]:
+    """`foresee` returns the costs (dataclasses) of the gates of an incident by its number, `prove`
+    runs them and says whether the incident is measured against its parent first.
+
+    Both raise RequestError, and read the git repository. What runs gates spends boots regardless of
+    any budget, so it needs an operator; costs need a moderator.
+    """
+
+    async def proved(request: Request) -> Response:
+        await forms.token_holder(request, Role.MODERATOR)
+        id = request.path_params["id"]
+        number = ids.read(id, "incident")[1]
+        asked = await in_turn(request, json_body.read, ProofRequest, await request.body())
+        person = await forms.token_holder(
+            request, Role.MODERATOR if asked.dry_run else Role.OPERATOR
+        )
+
+        async def make(_person: Person) -> Response:
+            try:
+                return JSONResponse({"id": id} | await threads.run(client_of(request), answer))
+            except REFUSALS as error:
+                return refused(error)
+
+        def answer() -> dict[str, Any]:
+            if asked.dry_run:
+                return {"costs": [asdict(one) for one in foresee(number, asked.gates)]}
+            return {"measures_parent_first": prove(number, asked.gates)}
+
+        return await forms.once.answer(request, person, make)
+
+    return [Route("/incident/{id}/prove", proved, methods=["POST"])]
