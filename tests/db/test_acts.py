@@ -120,6 +120,7 @@ def test_a_table_is_cancelled(ada: Browser) -> None:
     assert 'href="/comparison/c1/cancel"' in ada.page("/comparison/c1")
     assert ada.twice("/comparison/c1/cancel") == "/comparison/c1"
     assert ada.count("status || ': ' || reason FROM comparison") == "cancelled: cancelled by Ada"
+    assert "c1 has ended (cancelled): there is nothing" in ada.page("/comparison/c1/cancel", 400)
 
 
 @pytest.fixture
@@ -157,7 +158,9 @@ def test_commits_are_skipped_and_hinted_at(searching: Browser) -> None:
 
 
 def test_a_cancelled_bisection_is_resumed_once(searching: Browser) -> None:
+    cancel = searching.form("/bisection/b1/cancel")
     assert searching.twice("/bisection/b1/cancel") == "/bisection/b1"
+    assert "b1 has ended (cancelled)" in searching.page("/bisection/b1/cancel", 400)
     assert 'href="/bisection/b1/resume"' in searching.page("/bisection/b1")
     resume = "/bisection/b1/resume?boots=7"
     assert "up to 7 more boots" in searching.page(resume)
@@ -166,6 +169,10 @@ def test_a_cancelled_bisection_is_resumed_once(searching: Browser) -> None:
     assert searching.count("status FROM bisection") == "running"
     assert searching.count("count(*) FROM bisection_steer WHERE act = 'resume'") == 1
     assert searching.send("/bisection/b1/resume", old).status_code == 303
+    refused = searching.send("/bisection/b1/cancel", cancel)
+    assert refused.status_code == 400 and "b1 was resumed meanwhile" in refused.text
+    assert searching.count("status FROM bisection") == "running"
+    assert searching.twice("/bisection/b1/cancel") == "/bisection/b1"
 
 
 SEARCH = "/bisect?tree=fake&range=base..tip&metric=hackbench.throughput&testbox=vm-icount"

@@ -45,7 +45,7 @@ def _no_lab() -> Lab:
     raise AssertionError("who is not signed in as a submitter needs no lab")
 
 
-def _cancels_nothing(id: str, person: Person) -> str:
+def _cancels_nothing(id: str, person: Person, resumed: int | None) -> str:
     raise AssertionError("who is not signed in cancels nothing")
 
 
@@ -86,7 +86,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *TableForm(renderer, forms, submitter, 1 << 20, threads).routes(),
         *steer.routes(forms, lab, acts, threads),
         *bisect.routes(forms, submitter, 1 << 20, acts, threads),
-        *cancel.routes(forms, _cancels_nothing, acts, threads),
+        *cancel.routes(forms, lambda id: 0, _cancels_nothing, acts, threads),
         *extend.routes(forms, submitter, acts, threads),
         *tables.routes(
             engine,

@@ -38,7 +38,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
-from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.cancel import cancel_bisection, times_resumed
 from swingbot.service.bisect.steer import known_bisection
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.order.worker_requests import WorkerRequests
@@ -46,7 +46,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
-from swingbot.service.table.cancel import cancel_table
+from swingbot.service.table.cancel import cancel_table, check_not_ended
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.known_commits import known_commits as known
 from swingbot.service.visible_groups import everything_visible
@@ -200,7 +200,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *bisect.routes(forms, submitter, patch_bytes, acts, planning),
         *cancel.routes(
             forms,
-            lambda id, person: _cancel(lab(), id, person),
+            lambda id: _times_resumed(lab(), id),
+            lambda *asked: _cancel(lab(), *asked),
             acts,
             fair(CANCEL_THREADS),
         ),
@@ -286,10 +287,18 @@ def find_request(lab: Lab, id: str) -> Comparison | Bisection:
         return table_with(tx.comparisons, id)
 
 
-def _cancel(lab: Lab, id: str, person: Person) -> str:
+def _times_resumed(lab: Lab, id: str) -> int:
     kind, number = ids.read(id)
     if kind == "bisection":
-        return cancel_bisection(lab.transaction, lab.tools.git, number, person)
+        return times_resumed(lab.transaction, number)
+    check_not_ended(lab.transaction, id)
+    return 0
+
+
+def _cancel(lab: Lab, id: str, person: Person, resumed: int | None) -> str:
+    kind, number = ids.read(id)
+    if kind == "bisection":
+        return cancel_bisection(lab.transaction, lab.tools.git, number, person, resumed=resumed)
     return cancel_table(lab.transaction, id, person)
 
 

@@ -8,19 +8,43 @@ from swingbot.core.model.lookup import NotFound, missing
 from swingbot.core.model.statuses import BisectionStatus
 from swingbot.service.asked.asker import check_canceller, check_tree
 from swingbot.service.bisect.enter_merges import settle
-from swingbot.service.ports import Git
+from swingbot.service.bisect.steer import known_bisection
+from swingbot.service.ports import Git, RequestError
+from swingbot.service.ports.steering import Steering
 from swingbot.service.ports.transaction import OpenTransaction
 
 
+def times_resumed(transaction: OpenTransaction, number: int) -> int:
+    """Return how often bisection `number`, which is running, was resumed.
+
+    Raises NotFound, RequestError for one that has ended.
+    """
+    with transaction("look at a bisection") as tx:
+        status = known_bisection(tx.bisections, number).status
+        if status != "running":
+            raise RequestError(f"b{number} has ended ({status}): there is nothing to cancel")
+        return _times_resumed(tx.steering, number)
+
+
+def _times_resumed(steering: Steering, number: int) -> int:
+    return sum(steer.act == "resume" for steer in steering.all(number))
+
+
 def cancel_bisection(
-    transaction: OpenTransaction, git: Git, number: int, person: Person | None = None
+    transaction: OpenTransaction,
+    git: Git,
+    number: int,
+    person: Person | None = None,
+    *,
+    resumed: int | None = None,
 ) -> BisectionStatus:
     """Cancel bisection `number`.
 
     Over the web, a moderator may cancel any, and a `person` one that they queued, unless others
-    asked for it too. None: an operator.
+    asked for it too. None: an operator. `resumed`: how often it had been resumed when this was
+    decided; one that was resumed since then is not cancelled.
 
-    Returns its status before; one that had ended keeps it. Raises NotFound, NotYours.
+    Returns its status before; one that had ended keeps it. Raises NotFound, NotYours, RequestError.
     """
     with transaction("cancel bisection") as tx:
         status = tx.bisections.status(number)
@@ -31,6 +55,8 @@ def cancel_bisection(
             assert bisection is not None
             check_tree(person, tx.trees.get(bisection.tree).name)
             check_canceller(tx.access, ids.show("bisection", number), person)
+        if resumed not in (None, _times_resumed(tx.steering, number)):
+            raise RequestError(f"b{number} was resumed meanwhile; look at it again")
         by = "by hand" if person is None else f"by {person.who}"
         tx.bisections.conclude(number, "cancelled", {}, f"cancelled {by}")
         above = tx.bisections.parent_of(number)

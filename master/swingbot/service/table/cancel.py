@@ -5,8 +5,17 @@ from __future__ import annotations
 from swingbot.core.access.roles import Person
 from swingbot.core.model.statuses import ComparisonStatus
 from swingbot.service.asked.asker import check_canceller, check_tree
+from swingbot.service.ports import RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.find_existing import table_with
+
+
+def check_not_ended(transaction: OpenTransaction, id: str) -> None:
+    """Raises NotFound, RequestError for a table that has ended."""
+    with transaction("look at a table") as tx:
+        table = table_with(tx.comparisons, id)
+        if not table.open:
+            raise RequestError(f"{id} has ended ({table.status}): there is nothing to cancel")
 
 
 def cancel_table(

@@ -13,33 +13,41 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
-from swingbot.web.pages.acts import Act, ActPages, ActPlan
+from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
 from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot_jobs.codec import Sparse
 
-Cancel = Callable[[str, Person], str]
+Cancel = Callable[[str, Person, int | None], str]
 
 
-def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -> list[Route]:
-    """`cancel` cancels what has this id, and returns its status before.
+def routes(
+    forms: Forms,
+    times_resumed: Callable[[str], int],
+    cancel: Cancel,
+    acts: ActPages,
+    threads: FairThreads,
+) -> list[Route]:
+    """`times_resumed` returns how often what has this id was resumed, `cancel` cancels it, if it
+    was not resumed more often (None: however often), and returns its status before.
 
-    Raises NotFound, NotYours.
+    Both raise NotFound and RequestError, `cancel` NotYours.
     """
 
-    def do(person: Person, id: str, sent: _Nothing) -> None:
-        cancel(id, person)
+    def plan(person: Person, id: str, sent: _Cancellation) -> ActPlan:
+        costs = "it costs nothing; a bisection can be resumed later, the same table requested again"
+        return ActPlan(lines=[costs], pins={"resumed": times_resumed(id)})
+
+    def do(person: Person, id: str, sent: _Cancellation) -> None:
+        cancel(id, person, sent.resumed)
 
     act = Act(
         title="Cancel {id}",
         about="What was measured is kept. Builds and boots that nothing else needs are cancelled in"
         " the next round.",
         button="Cancel it",
-        sent=_Nothing,
-        fields=(),
-        plan=lambda person, id, sent: ActPlan(
-            lines=[
-                "it costs nothing; a bisection can be resumed later, the same table requested again"
-            ]
-        ),
+        sent=_Cancellation,
+        fields=(Field(name="resumed", kind="whole", pinned=True),),
+        plan=plan,
         do=do,
     )
 
@@ -50,7 +58,7 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
 
         async def make(person: Person) -> Response:
             try:
-                was = await threads.run(client_of(request), cancel, id, person)
+                was = await threads.run(client_of(request), cancel, id, person, None)
             except REFUSALS as error:
                 return refused(error)
             return JSONResponse({"id": id, "was": was})
@@ -64,6 +72,8 @@ def routes(forms: Forms, cancel: Cancel, acts: ActPages, threads: FairThreads) -
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Nothing:
-    """A document without fields."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cancellation:
+    """Of something that was resumed so often when this was decided."""
+
+    resumed: Sparse[int | None] = None
