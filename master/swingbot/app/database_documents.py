@@ -13,6 +13,7 @@ from swingbot.app.documents import Facts, kind_of
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
+from swingbot.core.model.dispatch import DatabaseAway
 from swingbot.core.model.documents import Bisection
 from swingbot.service.kernel.bisected_config import config_changes
 from swingbot.service.ports import Lab, RequestError
@@ -20,7 +21,7 @@ from swingbot.service.report.progress import progress
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 from swingbot.service.report.table_sheet import kernel_changes
 from swingbot_db import read
-from swingbot_db.engine import Connection
+from swingbot_db.engine import Connection, away
 from swingbot_db.probe import ANSWER_SECONDS
 from swingbot_jobs.language.job_files import shipped
 
@@ -48,13 +49,19 @@ class DatabaseDocuments:
         self._kernels = sheets.kernel_records(settings)
 
     def status(self) -> Facts:
-        """The state of the service; problems alone if its database does not answer."""
+        """The state of the service; problems alone if its database does not answer in time."""
         if seems_to_run(self._settings) and (why := database_problem(self._settings)):
-            return {"problems": [{"text": why, "link": None}, *problems_here(self._settings)]}
-        with self._reading(ANSWER_SECONDS) as conn:
-            facts: Facts = read.status(conn)
+            return self._problems_alone(why)
+        try:
+            with away(), self._reading(ANSWER_SECONDS) as conn:
+                facts: Facts = read.status(conn)
+        except DatabaseAway as error:
+            return self._problems_alone(str(error))
         facts["problems"] = problems_here(self._settings) + facts["problems"]
         return facts
+
+    def _problems_alone(self, why: str) -> Facts:
+        return {"problems": [{"text": why, "link": None}, *problems_here(self._settings)]}
 
     def listing(self, plural: str, filters: Mapping[str, str], limit: int) -> list[Facts]:
         with self._reading() as conn:
