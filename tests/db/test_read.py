@@ -583,6 +583,29 @@ def test_lists_begin_at_a_time_and_refuse_what_is_none(conn: sa.Connection, plur
             listed(since=odd)
 
 
+@pytest.mark.parametrize(
+    ("plural", "column"), [("comparisons", "comparison"), ("bisections", "bisection")]
+)
+def test_lists_show_what_a_person_asked_for(conn: sa.Connection, plural: str, column: str) -> None:
+    scenario.a_lab(conn)
+
+    def listed(**filters: str) -> list[str]:
+        return [row["id"] for row in getattr(read, f"list_{plural}")(conn, filters)]
+
+    *_, first = every = listed()
+    assert len(every) > 1
+    conn.execute(
+        sa.text(
+            f"INSERT INTO asked ({column}, who, token, testbox_seconds)"
+            " SELECT :number, 'Ada', min(id), 0 FROM access_token"
+        ),
+        {"number": int(first[1:])},
+    )
+    assert listed(person="Ada") == [first]
+    with pytest.raises(ValueError, match="person cannot be 'Bob'; it is one of .*Ada"):
+        listed(person="Ada,Bob")
+
+
 @pytest.mark.parametrize("plural", ["comparisons", "bisections"])
 def test_lists_take_parts_of_a_tests_name(conn: sa.Connection, plural: str) -> None:
     scenario.a_lab(conn)

@@ -17,7 +17,7 @@ from swingbot.core.model.statuses import RESUMABLE, BisectionStatus, RequestOrig
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
-from .rows import Filters, Row, by_id, first, has_part, piece, rows, shown, where
+from .rows import Filters, Row, asked_for, by_id, first, has_part, piece, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
@@ -88,6 +88,7 @@ FILTERS: Final = Filters(
         "test": has_part("b.unit_job"),
         "metric": "b.metric",
         "origin": "b.origin",
+        "person": asked_for("bisection", "b.id"),
         "since": "b.created_at",
     },
     {"status": words(BisectionStatus), "origin": words(RequestOrigin)},
@@ -368,7 +369,7 @@ def list_bisections(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50, after: str = ""
 ) -> ListPiece:
     """Newest first. Filters: tree, status, testbox, test (a part of the unit job), metric,
-    origin, since. `best` is the top suspect."""
+    origin, person (who asked for it), since. `best` is the top suspect."""
     FILTERS.check(conn, filters)
     filtered = where(filters, FILTERS.columns)
     some = piece(conn, _LIST, (("-b.id", int),), filtered, limit=limit, after=after)

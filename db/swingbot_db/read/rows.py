@@ -74,10 +74,16 @@ def by_id(conn: sa.Connection, sql: str, kind: str, id_: int | str) -> Row:
 _NAMES: Final = {
     "tree": "SELECT DISTINCT name FROM tree ORDER BY name",
     "testbox": "SELECT name FROM testbox ORDER BY name",
+    "person": "SELECT DISTINCT who AS name FROM asked ORDER BY who",
 }
 _FEW: Final = 20  # values that an error lists
 SINCE: Final = "since"  # a filter by time
 VALUES: Final = ":values"  # in a condition: all values of its filter
+
+
+def asked_for(column: str, id: str) -> str:
+    """Return a condition: any of the persons asked for what has this id in a `column` of asked."""
+    return f"EXISTS (SELECT FROM asked q WHERE q.{column} = {id} AND q.who = ANY({VALUES}))"
 
 
 def has_part(expression: str) -> str:

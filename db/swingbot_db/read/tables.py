@@ -17,7 +17,19 @@ from swingbot.core.table.references import references
 
 from . import estimate, testbox_status
 from .facts import facts_differ
-from .rows import VALUES, Filters, Row, first, has_part, number, piece, rows, shown, where
+from .rows import (
+    VALUES,
+    Filters,
+    Row,
+    asked_for,
+    first,
+    has_part,
+    number,
+    piece,
+    rows,
+    shown,
+    where,
+)
 from .variants import variants
 
 _TABLE = """
@@ -399,6 +411,7 @@ FILTERS: Final = Filters(
         "test": "EXISTS (SELECT FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec"
         " CROSS JOIN jsonb_array_elements(s.unit_jobs) j WHERE p.comparison = c.id"
         f""" AND {has_part("j ->> 'name'")})""",
+        "person": asked_for("comparison", "c.id"),
         "since": "c.created_at",
     },
     {"status": words(ComparisonStatus), "kind": words(ComparisonKind)},
@@ -412,7 +425,8 @@ def list_tables(
     after: str = "",
     only: str = "true",
 ) -> ListPiece:
-    """Newest first. Filters: tree, status, kind, testbox, test (a part of a unit job), since.
+    """Newest first. Filters: tree, status, kind, testbox, test (a part of a unit job), person (who
+    asked for it), since.
 
     `headline` is the headline row that a reader wants to know first, None if there is none; rows
     are counted over headline metrics, against the first reference. `only` is an SQL condition.

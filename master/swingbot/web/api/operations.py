@@ -119,13 +119,16 @@ def _post(
     )
 
 
-_OF_TABLES: Final = ("tree", "status", "kind", "testbox", "test", "since")
-_OF_BISECTIONS: Final = ("tree", "status", "testbox", "test", "metric", "origin", "since")
+_OF_TABLES: Final = (*("tree", "status", "kind", "testbox", "test", "person", "since"),)
+_OF_BISECTIONS: Final = (
+    *("tree", "status", "testbox", "test", "metric", "origin", "person", "since"),
+)
 _OF_INCIDENTS: Final = (
     *("tree", "status", "owner", "direction", "testbox", "test", "metric", "author", "since"),
     "sort",
 )
 _FILTERS: Final = {
+    "person": "who asked for it; commas separate several",
     "since": "a time in UTC, such as 2026-01-02",
     "test": "part of a unit job's name; commas separate several",
     "sort": "newest, oldest, change or author",
