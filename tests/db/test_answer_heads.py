@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import sqlalchemy as sa
 from click.testing import CliRunner
 
@@ -74,8 +75,8 @@ def test_an_answer_says_what_is_left_of_the_quota(serve: Serve) -> None:
         for who, role in (("Ada", Role.SUBMITTER), ("Root", Role.OPERATOR))
     )
 
-    def left(**keys: object) -> dict[str, int]:
-        answer = site.json(ada, **keys)
+    def left(answer: httpx.Response | None = None, **keys: object) -> dict[str, int]:
+        answer = answer or site.json(ada, **keys)
         assert '"testbox-seconds";q=6000;w=86400' in answer.headers["ratelimit-policy"]
         items = answer.headers["ratelimit"].split(", ")
         return {name.strip('"'): int(rest) for name, rest in (one.split(";r=") for one in items)}
@@ -86,3 +87,7 @@ def test_an_answer_says_what_is_left_of_the_quota(serve: Serve) -> None:
     assert 0 < queued["testbox-seconds"] < 6000
     assert left(boots=3) == queued, "a refused request takes nothing"
     assert "ratelimit" not in site.json(root, dry_run=True).headers
+    client = site.web.client
+    assert left(client.get("/login.json", headers=ada)) == queued
+    assert "ratelimit" not in client.get("/login.json", headers=root).headers
+    assert "ratelimit" not in client.get("/login.json").headers

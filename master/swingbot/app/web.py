@@ -31,6 +31,7 @@ from swingbot.app.settings import Settings
 from swingbot.app.sheets import csv_pieces, kernel_records, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
+from swingbot.core.access.quota import quota_fields
 from swingbot.core.access.rates import Buckets
 from swingbot.core.access.roles import Person
 from swingbot.core.access.uploads import UploadLimits
@@ -156,7 +157,14 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, transactions(engine), secure=settings.web_url.startswith("https:"))
     writes = rate_of(settings.web.write_rate)
-    forms = Forms(key, renderer, sessions, writes, by_group=by_group.answers)
+    forms = Forms(
+        key,
+        renderer,
+        sessions,
+        writes,
+        by_group=by_group.answers,
+        quota_left=lambda person: quota_fields(*submitter.used(person)),
+    )
     cached_lab = functools.cache(lambda: make_lab(settings, engine))
 
     def lab() -> Lab:

@@ -78,10 +78,13 @@ class Forms:
         rate: Rate = UNLIMITED,
         now: Callable[[], float] = time.monotonic,
         by_group: Callable[[str, str], bool] = lambda method, path: False,
+        quota_left: Callable[[Person], Mapping[str, str]] = lambda person: {},
     ) -> None:
-        """`rate` limits how often one token may write. `by_group` is that of `ReadAccess`."""
+        """`rate` limits how often one token may write. `by_group` is that of `ReadAccess`,
+        `quota_left` returns header fields.
+        """
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
-        self._by_group = by_group
+        self._by_group, self._quota_left = by_group, quota_left
         self._writes = Buckets(rate)
         self.once = AnswersOnce(sessions.begin)
 
@@ -206,15 +209,18 @@ class Forms:
         return page
 
     async def who(self, request: Request) -> Response:
-        """Whose token or session this is; nulls for an anonymous reader. Raises HTTPException."""
+        """Whose token or session this is, with what is left of the person's quota; nulls for an
+        anonymous reader. Raises HTTPException.
+        """
         person = await self._sessions.person(request)
+        left = await in_turn(request, self._quota_left, person) if person else {}
         return JSONResponse(
             {
                 "who": person and person.who,
                 "role": person and person.role,
                 "groups": person and person.groups,
             },
-            headers={"cache-control": "no-store"},
+            headers={"cache-control": "no-store", **left},
         )
 
     async def sign_in(self, request: Request) -> Response:
