@@ -52,6 +52,8 @@ def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
     [
         ("report classes", "page-fault.per_process_ops"),
         ("report classes --json", '"words"'),
+        ("list comparisons", "page-fault.per_process_ops: 12.0% worse"),
+        ("list bisections", "-12.0% by "),
         ("proof show i1", "revert"),
         ("proof cost i1", "about "),
         ("proof cost i1 --gate layout --gate facts --json", '"answer"'),

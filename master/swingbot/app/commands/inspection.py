@@ -8,16 +8,18 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, read_overrides, with_session_json
-from swingbot.app.documents import PLURALS, kind_of
+from swingbot.app.documents import PLURALS, Facts, kind_of
 from swingbot.core.model import ids
 from swingbot.core.report.table.formats import FORMS
+from swingbot.core.table.verdict import in_words
+from swingbot.core.text.numbers import signed_percent
 from swingbot.service.ports import RequestError
 from swingbot_jobs.terminal import say_json
 
 _COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "comparisons": ("id", "status", "kind", "tree", "arms", "testboxes", "reason"),
-    "experiments": ("id", "status", "tree", "arms", "testboxes", "reason"),
-    "bisections": ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
+    "comparisons": ("id", "status", "kind", "tree", "arms", "testboxes", "result"),
+    "experiments": ("id", "status", "tree", "arms", "testboxes", "result"),
+    "bisections": ("id", "status", "tree", "metric", "unit_job", "testbox", "result"),
     "orders": ("id", "kind", "state", "commit", "testbox", "k", "reason"),
     "reports": ("id", "state", "kind", "incident", "subject"),
     "testboxes": ("name", "tbox_group", "state", "label"),
@@ -73,13 +75,28 @@ def list_(
         columns = _COLUMNS[kind]
         click.echo(
             text.table(
-                [[_cell(row.get(column)) for column in columns] for row in rows],
+                [
+                    [_cell(row | {"result": _result(row)}, column) for column in columns]
+                    for row in rows
+                ],
                 [c.upper() for c in columns],
             )
         )
 
 
-def _cell(value: object) -> object:
+def _result(row: Facts) -> str | None:
+    """What a table or bisection found, or why it found nothing."""
+    if (headline := row.get("headline")) and row["status"] == "done":
+        return f"{headline['metric']}: {in_words(headline)}"
+    if culprit := row.get("culprit"):
+        size = "" if row["change_pct"] is None else f"{signed_percent(row['change_pct'])} by "
+        return f"{size}{culprit['commit'][:12]} {culprit['subject']}"
+    reason: str | None = row.get("reason")
+    return reason
+
+
+def _cell(row: Facts, column: str) -> object:
+    value = _result(row) if column == "result" else row.get(column)
     if isinstance(value, dict):
         return f"{value.get('commit', '')[:12]} {value.get('subject', '')}".strip()
     if isinstance(value, list):
