@@ -9,6 +9,7 @@
 }
 END {
 	kilobytes = value["bytes"] / 1024
+	pages = int(kilobytes / 4)
 	passes = value["passes"] + 0
 	touch = value["touch_seconds"] + 0
 	again = value["retouch_seconds"] + 0
@@ -18,8 +19,8 @@ END {
 	printf "retouch_throughput %.17g\n", kilobytes * passes / again
 	printf "free_throughput %.17g\n", kilobytes / value["free_seconds"]
 	printf "system_time %.17g\n", value["system_seconds"]
-	printf "touch_p50 %.17g\n", value["touch_p50_ns"] / 1000
-	printf "touch_p99 %.17g\n", value["touch_p99_ns"] / 1000
-	printf "retouch_p50 %.17g\n", value["retouch_p50_ns"] / 1000
-	printf "retouch_p99 %.17g\n", value["retouch_p99_ns"] / 1000
+	if (pages >= 20) printf "touch_p50 %.17g\n", value["touch_p50_ns"] / 1000
+	if (pages >= 1000) printf "touch_p99 %.17g\n", value["touch_p99_ns"] / 1000
+	if (pages * passes >= 20) printf "retouch_p50 %.17g\n", value["retouch_p50_ns"] / 1000
+	if (pages * passes >= 1000) printf "retouch_p99 %.17g\n", value["retouch_p99_ns"] / 1000
 }

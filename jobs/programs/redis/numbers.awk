@@ -34,6 +34,6 @@ END {
 		printf "%s %.17g\n", metric, rate[name]
 		if (!named) continue
 		printf "%s_p50_ms %.17g\n", lower, middle[name]
-		if (requests != "" && requests >= 10000) printf "%s_p99_ms %.17g\n", lower, slow[name]
+		if (requests != "" && requests >= 1000) printf "%s_p99_ms %.17g\n", lower, slow[name]
 	}
 }
