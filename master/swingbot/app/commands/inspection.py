@@ -75,10 +75,7 @@ def list_(
         columns = _COLUMNS[kind]
         click.echo(
             text.table(
-                [
-                    [_cell(row | {"result": _result(row)}, column) for column in columns]
-                    for row in rows
-                ],
+                [[_cell(row, column) for column in columns] for row in rows],
                 [c.upper() for c in columns],
             )
         )

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, Role, refusal
 from swingbot.core.model import ids
 from swingbot.core.proof.proof_request import ProofRequest
 from swingbot.web.access.forms import Forms
@@ -31,13 +32,12 @@ def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -
     """
 
     async def proved(request: Request) -> Response:
-        await forms.token_holder(request, Role.MODERATOR)
+        person = await forms.token_holder(request, Role.MODERATOR)
         id = request.path_params["id"]
         number = ids.read(id, "incident")[1]
         asked = await in_turn(request, json_body.read, ProofRequest, await request.body())
-        person = await forms.token_holder(
-            request, Role.MODERATOR if asked.dry_run else Role.OPERATOR
-        )
+        if not asked.dry_run and (why := refusal(person, Role.OPERATOR)):
+            raise HTTPException(403, why)
 
         async def make(_person: Person) -> Response:
             try:
