@@ -118,9 +118,15 @@ def test_a_page_that_is_older_than_the_table_adds_nothing(place: Place, ada: Bro
 
 def test_a_table_is_cancelled(ada: Browser) -> None:
     assert 'href="/comparison/c1/cancel"' in ada.page("/comparison/c1")
+    old = ada.form("/comparison/c1/cancel")
     assert ada.twice("/comparison/c1/cancel") == "/comparison/c1"
     assert ada.count("status || ': ' || reason FROM comparison") == "cancelled: cancelled by Ada"
     assert "c1 has ended (cancelled): there is nothing" in ada.page("/comparison/c1/cancel", 400)
+    assert ada.twice("/comparison/c1/extend?boots=1") == "/comparison/c1"
+    assert ada.count("status FROM comparison") == "waiting"
+    refused = ada.send("/comparison/c1/cancel", old)
+    assert refused.status_code == 400 and "c1 was extended meanwhile" in refused.text
+    assert ada.count("status FROM comparison") == "waiting"
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def _no_lab() -> Lab:
     raise AssertionError("who is not signed in as a submitter needs no lab")
 
 
-def _cancels_nothing(id: str, person: Person, resumed: int | None) -> str:
+def _cancels_nothing(id: str, person: Person, extent: int | None) -> str:
     raise AssertionError("who is not signed in cancels nothing")
 
 

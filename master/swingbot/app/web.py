@@ -47,7 +47,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.report.foresee_recipients import foresee_recipients
 from swingbot.service.report.readdress import readdress
-from swingbot.service.table.cancel import cancel_table, check_not_ended
+from swingbot.service.table.cancel import boots_of_all_rows, cancel_table
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.known_commits import known_commits as known
 from swingbot.service.visible_groups import everything_visible
@@ -208,7 +208,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *bisect.routes(forms, submitter, patch_bytes, acts, planning),
         *cancel.routes(
             forms,
-            lambda id: _times_resumed(lab(), id),
+            lambda id: _extent(lab(), id),
             lambda *asked: _cancel(lab(), *asked),
             acts,
             fair(CANCEL_THREADS),
@@ -295,19 +295,18 @@ def find_request(lab: Lab, id: str) -> Comparison | Bisection:
         return table_with(tx.comparisons, id)
 
 
-def _times_resumed(lab: Lab, id: str) -> int:
+def _extent(lab: Lab, id: str) -> int:
     kind, number = ids.read(id)
     if kind == "bisection":
         return times_resumed(lab.transaction, number)
-    check_not_ended(lab.transaction, id)
-    return 0
+    return boots_of_all_rows(lab.transaction, id)
 
 
-def _cancel(lab: Lab, id: str, person: Person, resumed: int | None) -> str:
+def _cancel(lab: Lab, id: str, person: Person, extent: int | None) -> str:
     kind, number = ids.read(id)
     if kind == "bisection":
-        return cancel_bisection(lab.transaction, lab.tools.git, number, person, resumed=resumed)
-    return cancel_table(lab.transaction, id, person)
+        return cancel_bisection(lab.transaction, lab.tools.git, number, person, resumed=extent)
+    return cancel_table(lab.transaction, id, person, boots=extent)
 
 
 def host_names(settings: Settings) -> set[str]:

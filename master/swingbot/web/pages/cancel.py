@@ -22,23 +22,23 @@ Cancel = Callable[[str, Person, int | None], str]
 
 def routes(
     forms: Forms,
-    times_resumed: Callable[[str], int],
+    extent: Callable[[str], int],
     cancel: Cancel,
     acts: ActPages,
     threads: FairThreads,
 ) -> list[Route]:
-    """`times_resumed` returns how often what has this id was resumed, `cancel` cancels it, if it
-    was not resumed more often (None: however often), and returns its status before.
+    """`extent` returns a number of what has this id that changes when it is resumed or extended,
+    `cancel` cancels it, if it still has this number (None: any), and returns its status before.
 
     Both raise NotFound and RequestError, `cancel` NotYours.
     """
 
     def plan(person: Person, id: str, sent: _Cancellation) -> ActPlan:
         costs = "it costs nothing; a bisection can be resumed later, the same table requested again"
-        return ActPlan(lines=[costs], pins={"resumed": times_resumed(id)})
+        return ActPlan(lines=[costs], pins={"extent": extent(id)})
 
     def do(person: Person, id: str, sent: _Cancellation) -> None:
-        cancel(id, person, sent.resumed)
+        cancel(id, person, sent.extent)
 
     act = Act(
         title="Cancel {id}",
@@ -46,7 +46,7 @@ def routes(
         " the next round.",
         button="Cancel it",
         sent=_Cancellation,
-        fields=(Field(name="resumed", kind="whole", pinned=True),),
+        fields=(Field(name="extent", kind="whole", pinned=True),),
         plan=plan,
         do=do,
     )
@@ -74,6 +74,6 @@ def routes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cancellation:
-    """Of something that was resumed so often when this was decided."""
+    """Of something that had this extent when this was decided."""
 
-    resumed: Sparse[int | None] = None
+    extent: Sparse[int | None] = None
