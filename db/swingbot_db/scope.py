@@ -17,7 +17,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from swingbot.service.visible_groups import VISIBLE_GROUPS
+from swingbot.service.visible_groups import VISIBLE_GROUPS, GroupsNotLimited
 
 ROLE: Final = "swingbot_scoped"
 
@@ -148,6 +148,12 @@ ROWS: Final = {
 
 # Its comment is the digest of all this; it goes with the tables.
 _DIGESTED: Final = f"{ROLE}.comparison_in_scope"
+# The role exists, with the rights that an upgrade grants it; and this user may take it.
+_GRANTED: Final = (
+    f"coalesce(has_schema_privilege(to_regrole('{ROLE}'), to_regnamespace('{ROLE}'), 'USAGE'),"
+    " false)"
+)
+_USABLE: Final = f"{_GRANTED} AND pg_has_role(to_regrole('{ROLE}'), 'MEMBER')"
 _MAKE: Final = f"""
 DO $$
 BEGIN
@@ -177,13 +183,16 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     """Limit the role to the rows above; `views` is the SQL of all views. Part of each upgrade.
 
     Creates the role if the user is a superuser; else without it (`swingbot db roles` creates it)
-    nothing happens, and tokens cannot be limited to groups. Locks no table if nothing has changed.
+    nothing happens, and tokens limited to groups are refused. Locks no table if nothing has
+    changed.
     """
     conn.exec_driver_sql(_MAKE)
     comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"
     digest = hashlib.sha256("\n".join([_OWNED, *map(str, ROWS.items()), *views]).encode())
     stored = conn.exec_driver_sql(comment).scalar()
-    if stored == digest.hexdigest() or not _exists(conn):
+    exists = conn.exec_driver_sql(f"SELECT to_regrole('{ROLE}') IS NOT NULL").scalar()
+    granted = conn.exec_driver_sql(f"SELECT {_GRANTED}").scalar()
+    if not exists or (granted and stored == digest.hexdigest()):
         return
     forget_rows(conn)
     conn.exec_driver_sql(f"CREATE SCHEMA {ROLE}")
@@ -226,15 +235,20 @@ def forget_rows(conn: sa.Connection) -> None:
     conn.exec_driver_sql(_FORGET)
 
 
-def _exists(conn: sa.Connection) -> bool:
-    query = f"SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}')"
-    return bool(conn.exec_driver_sql(query).scalar())
+def can_limit_to_groups(conn: sa.Connection) -> bool:
+    """Whether this user may take the role, and that has its views."""
+    return bool(conn.exec_driver_sql(f"SELECT {_USABLE}").scalar())
 
 
 def take_role(conn: sa.Connection) -> None:
-    """Limit a transaction that has begun in a request with such a token."""
+    """Limit a transaction that has begun in a request with such a token.
+
+    Raises GroupsNotLimited.
+    """
     if (groups := VISIBLE_GROUPS.get()) is None:
         return
+    if not can_limit_to_groups(conn):
+        raise GroupsNotLimited
     conn.execute(
         sa.text(
             "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"

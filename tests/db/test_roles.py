@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -13,6 +15,7 @@ from click.testing import CliRunner, Result
 from swingbot.app import postgres
 from swingbot.app.cli import main
 from swingbot.app.keep.reader_watchdog import watching_readers
+from swingbot.core.access.roles import Role
 from swingbot.service.visible_groups import VISIBLE_GROUPS
 from swingbot_db import migrate, read, roles, scope
 from swingbot_db.engine import make_engine
@@ -20,7 +23,9 @@ from swingbot_db.role_trials import REFUSED, trials
 from tests import builders as make
 from tests.dashboards import ROOT
 from tests.database import own_server, own_template
+from tests.fakes.mail import brain_environment
 from tests.postgres import own_server as own_postgres
+from tests.served import served
 
 # Roles belong to a whole server.
 pg, template = own_server, own_template
@@ -312,6 +317,38 @@ def test_the_service_limits_transactions_to_groups(database: Database) -> None:
             VISIBLE_GROUPS.reset(before)
         conn.rollback()
         assert read.testbox_groups(conn) == ["mine", "theirs"]
+
+
+def test_tokens_of_few_groups_are_refused_without_the_role(tmp_path: Path) -> None:
+    closed = {"SWINGBOT_WEB_READ": "token", "SWINGBOT_WEB_METRICS": "token"}
+    with own_postgres() as server:
+        url = server.create("swingbot")
+        admin = make_engine(url)
+        migrate.upgrade(admin)
+        with served(url, tmp_path, filled=False, **closed) as site:
+            make.a_testbox(site.conn, "few")
+            site.conn.commit()
+            few = site.token("Pat", Role.READER, ("few",))
+            all_ = site.token("Opal", Role.OPERATOR)
+            get = functools.partial(site.client.get, headers=few)
+            assert len(get("/testboxes.json").json()) == 1
+            with admin.begin() as conn:
+                conn.exec_driver_sql("DROP OWNED BY swingbot_scoped; DROP ROLE swingbot_scoped")
+            told = get("/testboxes.json")
+            assert told.status_code == 503 and "swingbot db roles" in told.json()["detail"]
+            page = get("/testboxes", headers=few | {"accept": "text/html"})
+            assert page.status_code == 503 and "swingbot db roles" in page.text
+            words = ("token", "create", "Pia", "--role", "reader", "--group", "few")
+            environment = brain_environment(tmp_path / "state", url) | closed
+            said = CliRunner().invoke(main, words, env=environment)
+            assert said.exit_code == 2 and told.json()["detail"] in said.output, said.output
+            status = site.client.get("/status.json", headers=all_).json()
+            assert f"1 token: {told.json()['detail']}" in [p["text"] for p in status["problems"]]
+            roles.make(admin, {})
+            assert get("/testboxes.json").status_code == 503  # nobody has granted it anything
+            migrate.upgrade(admin)
+            assert len(get("/testboxes.json").json()) == 1
+        admin.dispose()
 
 
 @pytest.mark.parametrize("table", ["testbox", "comparison"])

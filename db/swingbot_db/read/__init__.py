@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from swingbot.core.model.lookup import NotFound
 from swingbot_db.probe import check
+from swingbot_db.scope import can_limit_to_groups
 
-from .access import access_events, asked_by, can_limit_to_groups, testbox_groups, tokens
+from .access import access_events, asked_by, testbox_groups, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .choices import LISTS, list_choices

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot_db.scope import ROLE
+from swingbot_db.scope import can_limit_to_groups
 from swingbot_db.store.access import VALID_TOKEN
 
 from .rows import Row, rows
@@ -50,16 +50,15 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[Row]:
     ]
 
 
+def refused_tokens(conn: sa.Connection) -> int:
+    """Number of valid tokens that this database refuses, because it cannot limit what they read."""
+    if can_limit_to_groups(conn):
+        return 0
+    query = f"SELECT count(*) FROM access_token WHERE groups IS NOT NULL AND {VALID_TOKEN}"
+    return int(conn.execute(sa.text(query)).scalar_one())
+
+
 def testbox_groups(conn: sa.Connection) -> list[str]:
     """Groups of all testboxes that are not gone."""
     query = "SELECT DISTINCT tbox_group FROM testbox WHERE state <> 'gone' ORDER BY 1"
     return list(conn.execute(sa.text(query)).scalars())
-
-
-def can_limit_to_groups(conn: sa.Connection) -> bool:
-    """Whether this user may take the role of tokens limited to groups, and that has its views."""
-    query = """
-        SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role)
-          AND EXISTS (SELECT FROM pg_views WHERE schemaname = :role), false)
-    """
-    return bool(conn.execute(sa.text(query), {"role": ROLE}).scalar())

@@ -10,8 +10,10 @@ from swingbot.core.keep.health import LONG_SECONDS
 from swingbot.core.model import ids
 from swingbot.core.model.documents import LooksFixed
 from swingbot.core.text.numbers import count
+from swingbot.service.visible_groups import GroupsNotLimited
 
 from . import testbox_status
+from .access import refused_tokens
 from .bisections import bisection, list_bisections
 from .estimate import LabQueue
 from .incidents import list_incidents, list_reports, looks_fixed, open_incidents
@@ -313,6 +315,8 @@ def _problems(
                 f"/order/{id}",
             )
         )
+    if refused := refused_tokens(conn):
+        problems.append(_problem(f"{count(refused, 'token')}: {GroupsNotLimited()}", "/tokens"))
     if (mail := switch(conn))["stopped"]:
         why = f": {mail['why']}" if mail["why"] else ""
         problems.append(

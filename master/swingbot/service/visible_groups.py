@@ -11,6 +11,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+
+class GroupsNotLimited(Exception):
+    """The database cannot limit what a request reads; the message says what the operator does."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this database cannot limit tokens to testbox groups, and refuses these tokens: run"
+            " `swingbot db roles` as a superuser, then `swingbot db upgrade`"
+        )
+
+
 VISIBLE_GROUPS: Final[ContextVar[Sequence[str] | None]] = ContextVar("groups", default=None)
 
 

@@ -13,6 +13,7 @@ from swingbot.core.access.roles import PURPOSES, Role
 from swingbot.service.access import create_token, revoke_token
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
+from swingbot.service.visible_groups import GroupsNotLimited
 from swingbot_db import read
 from swingbot_db.store import transactions
 from swingbot_jobs.terminal import say_json
@@ -149,10 +150,7 @@ def _check_groups(session: CommandContext, role: str, groups: tuple[str, ...]) -
                 f"no testbox has the group {unknown[0]!r}; groups are {', '.join(known) or 'none'}"
             )
         if not read.can_limit_to_groups(conn):
-            raise RequestError(
-                "this database has no role for tokens limited to testbox groups: run"
-                " `swingbot db roles`, then `swingbot db upgrade`"
-            )
+            raise RequestError(str(GroupsNotLimited()))
 
 
 @token.command("list")
