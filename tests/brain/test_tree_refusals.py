@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -66,6 +67,7 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"testboxes": ["toaster"]}, "'toaster' does not exist"),
     ({"job_files": []}, "at least one job"),
     ({"job_files": [JobFile(name="x.yaml", text="jobs: [")]}, "x.yaml"),
+    ({"job_files": [replace(JOB, text=f"swap: zram\n{JOB.text}")]}, "add the fragment mm"),
 )
 
 

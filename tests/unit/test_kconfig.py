@@ -66,6 +66,19 @@ def test_a_name_that_is_none_gets_one_sentence(name: str, sentence: str) -> None
     assert sentence in str(caught.value)
 
 
+def test_a_configuration_that_lacks_an_option_is_refused_where_a_fragment_has_it() -> None:
+    needs = {"program p": ("A", "T"), "program q": ("L",)}
+    assert KCONFIGS.refusal("tiny", needs) == (
+        "kernel configuration tiny lacks options that program p needs: CONFIG_T=y; add the"
+        " fragment trace to the kernel configuration of the tree or the testbox"
+    )
+    assert KCONFIGS.refusal("tiny+trace+align64", needs) is None
+    # what no fragment has, and what kbuild's own configuration sets, is seen when it boots
+    assert KCONFIGS.refusal("tiny", {"program p": ("Z",)}) is None
+    based = Kconfigs({"server": "# base: defconfig\n"}, KCONFIGS.fragments)
+    assert based.refusal("server", needs) is None
+
+
 def test_fragments_of_nothing_say_so() -> None:
     with pytest.raises(NoKconfig, match="known are none at all"):
         Kconfigs({"tiny": ""}).text("tiny+trace")

@@ -544,7 +544,10 @@ def test_options_that_a_program_needs_may_have_the_prefix_of_a_configuration(
     meta = tmp_path / "new" / "meta.yaml"
     meta.parent.mkdir()
     meta.write_text(META + "kconfig_needed: [CONFIG_INET, FUNCTION_PROFILER]\n")
-    assert load_program(meta).kconfig_needed == ("INET", "FUNCTION_PROFILER")
+    assert load_program(meta).options({}) == ("INET", "FUNCTION_PROFILER")
+    meta.write_text(META + "kconfig_needed: {CONFIG_INET: , NUMA: test=numa|vm-*}\n")
+    assert load_program(meta).options({"test": "mmap"}) == ("INET",)
+    assert load_program(meta).options({"test": "vm-rw"}) == ("INET", "NUMA")
     meta.write_text(META + "kconfig_needed: [CONFIG_INET=y]\n")
     with pytest.raises(ProgramError, match="'CONFIG_INET=y' is not an option"):
         load_program(meta)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.contract.kconfig import missing
 from swingbot_jobs.testbox.ssh import Console, Power, SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import kernel
@@ -254,7 +255,7 @@ def bzimage(config: bytes | None, pack: Callable[[bytes], bytes] = gzip.compress
 def test_a_configuration_inside_an_image_is_found() -> None:
     config = kernel.embedded(bzimage(b"CONFIG_VIRTIO_NET=y\nCONFIG_E1000E=m\n"))
     assert config is not None
-    assert kernel.missing(["VIRTIO_NET", "E1000E", "IGB"], config) == ["E1000E", "IGB"]
+    assert missing(["VIRTIO_NET", "E1000E", "IGB"], config) == ["E1000E", "IGB"]
 
 
 def test_an_image_without_its_configuration_tells_none() -> None:

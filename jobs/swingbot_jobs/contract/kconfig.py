@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -50,6 +50,35 @@ class KconfigParts:
 def bare(options: Iterable[str]) -> tuple[str, ...]:
     """Return options without CONFIG_."""
     return tuple(option.removeprefix("CONFIG_") for option in options)
+
+
+def missing(needed: Iterable[str], config: str) -> list[str]:
+    """Return those of the `needed` options that are not built in (=y)."""
+    lines = set(config.splitlines())
+    return [option for option in needed if f"CONFIG_{option}=y" not in lines]
+
+
+def shortfall(lacking: Sequence[str], who: str, fragments: Mapping[str, str]) -> str:
+    """Return what `who` needs and a kernel lacks, and what to do, as the end of a sentence."""
+    lines = ", ".join(f"CONFIG_{option}=y" for option in lacking)
+    return f"lacks options that {who} needs: {lines}; {advice(lacking, fragments)}"
+
+
+def advice(lacking: Sequence[str], fragments: Mapping[str, str]) -> str:
+    """Return what to add to a configuration that lacks these options."""
+    fragment = fragment_with(lacking, fragments)
+    return (
+        f"add {f'the fragment {fragment}' if fragment else 'a fragment that has them'} to the"
+        " kernel configuration of the tree or the testbox"
+    )
+
+
+def fragment_with(options: Sequence[str], fragments: Mapping[str, str]) -> str:
+    """Return the name of the fragment that has all `options`, the one with the fewest lines of
+    several; "" if none has.
+    """
+    fitting = [name for name, text in fragments.items() if not missing(options, text)]
+    return min(fitting, key=lambda name: len(fragments[name].splitlines()), default="")
 
 
 def parts_of(name: str) -> KconfigParts:
@@ -192,6 +221,23 @@ class Kconfigs(Mapping[str, str]):
         self.over(name)
         return name
 
+    def refusal(self, name: str, needs: Mapping[str, Sequence[str]]) -> str | None:
+        """Return why kernels of this configuration cannot run what needs options, by who needs
+        them; None if nothing is known to be lacking.
+
+        Options count as lacking that no file of `name` sets and a fragment would. What `defconfig`
+        sets is not known here. Raises NoKconfig.
+        """
+        over = self.over(name)
+        if over.target == "defconfig":
+            return None
+        config = f"{self.distro(name) or ''}\n{self.text(name)}"
+        for who, options in needs.items():
+            lacking = missing(options, config)
+            if lacking and fragment_with(lacking, self.fragments):
+                return f"kernel configuration {name} {shortfall(lacking, who, self.fragments)}"
+        return None
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.bases)
 
@@ -212,7 +258,12 @@ def load_kconfigs(directory: Path) -> Kconfigs:
     distributions that those name.
     """
     bases = _texts(directory)
-    return Kconfigs(bases, _texts(directory / FRAGMENTS), _distros(bases, directory))
+    return Kconfigs(bases, load_fragments(directory), _distros(bases, directory))
+
+
+def load_fragments(directory: Path) -> dict[str, str]:
+    """Read the texts of the fragments in `workers/kconfig`, by name."""
+    return _texts(directory / FRAGMENTS)
 
 
 def _distros(

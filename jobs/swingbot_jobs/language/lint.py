@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language import boot_settings
 from swingbot_jobs.language.expand import axes_of, expand_documents
 from swingbot_jobs.language.job import Document, JobError, read_job
@@ -19,6 +20,8 @@ from swingbot_jobs.testbox.definition import Testbox
 Severity = Literal["error", "remark"]
 # Returns why a boot of so many seconds may not be requested on the testbox of this name, or None.
 TooLong = Callable[[str, float], str | None]
+# Returns which options a boot of these unit jobs needs and kernels of the testbox lack, or None.
+Lacking = Callable[[Testbox, Sequence[UnitJob]], str | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,17 +57,18 @@ def lint(
     testboxes: Sequence[TestboxTraits],
     programs: Mapping[str, Program],
     too_long: TooLong = lambda name, seconds: None,
+    lacking: Lacking = lambda testbox, unit_jobs: None,
 ) -> LintResult:
     """Check a job file as expanded on each of `testboxes`.
 
-    Raises nothing: every error is a finding. A job that fits one of the testboxes may stay, so one
-    that is too long for another is a remark.
+    Raises nothing: every error is a finding. A job that fits one of the testboxes may stay, and a
+    tree may add what a kernel lacks, so what is refused on another is a remark.
     """
     documents, problems = read_job(text, file_name, programs)
     for document in documents:
         problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
-    long: list[LintFinding] = []
+    refused: list[LintFinding] = []
     seconds: dict[str, float] = {}
     for testbox in testboxes:
         errors = [
@@ -78,7 +82,12 @@ def lint(
                 counts[testbox.name] = len(unit_jobs)
                 if isinstance(testbox, Testbox):
                     seconds[testbox.name] = boot_seconds(testbox, unit_jobs)
-                    long += _too_long(documents[0], testbox.name, seconds, too_long)
+                    refused += _too_long(documents[0], testbox.name, seconds, too_long)
+                    if why := lacking(testbox, unit_jobs):
+                        text = (
+                            f"{documents[0].where}: requests on {testbox.name} are refused: {why}"
+                        )
+                        refused.append(LintFinding("remark", text))
             except JobError as error:
                 errors = [error]
         problems += errors
@@ -88,7 +97,7 @@ def lint(
         for document in documents
         for remark in _remarks(document, programs[document.program])
     ]
-    findings += long
+    findings += refused
     return LintResult(
         file_name,
         {} if problems and not documents else counts,

@@ -147,13 +147,18 @@ class Program:
     work: FixedWork | None = None  # of a run without a runtime
     in_lkp: bool = False  # lkp-tests has it under the same name, with the same parameters
     lkp_needs: str = ""  # why LKP cannot run it on a virtual testbox
-    kconfig_needed: tuple[str, ...] = ()  # options that must be =y in the kernel under test
+    # options that must be =y in the kernel under test -> of unit jobs with these parameters
+    kconfig_needed: Mapping[str, Conditions] = field(default_factory=dict)
     working_set: tuple[str, ...] = ()  # parameters whose product is the bytes that a run touches
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
     def prefix(self) -> str:
         return self.gives or self.name
+
+    def options(self, params: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the options that the kernel needs for a unit job with these parameters."""
+        return tuple(name for name, when in self.kconfig_needed.items() if holds(when, params))
 
     def metric(self, full_name: str) -> Metric | None:
         """Return the metric with that full name, or its family (`perf-stat.*`).
@@ -252,12 +257,22 @@ def load_program(path: Path) -> Program:
     return program
 
 
-def _options(meta: MetaTable) -> tuple[str, ...]:
-    names = meta.texts("kconfig_needed")
-    for name in names:
+def _options(meta: MetaTable) -> dict[str, Conditions]:
+    """`kconfig_needed: [INET]`, or a table of `OPTION: parameter=pattern|pattern ...`."""
+    value = meta.take("kconfig_needed")
+    table = value.table if value else None
+    needed: dict[str, Conditions] = (
+        dict.fromkeys(meta.texts("kconfig_needed"), ())
+        if table is None
+        else {
+            name: meta.conditions(when) if when.content is not None else ()
+            for name, when in table.items()
+        }
+    )
+    for name in needed:
         if not OPTION.fullmatch(name):
             meta.refuse(f"kconfig_needed: {name!r} is not an option, such as FUNCTION_PROFILER")
-    return bare(names)
+    return dict(zip(bare(needed), needed.values(), strict=True))
 
 
 def _parameters(meta: MetaTable) -> Iterator[Parameter]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.trust import accepted
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
+from swingbot_jobs.language.kconfig_needs import kconfig_needs
 from swingbot_jobs.language.program import load_program
 from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.printable import printable
@@ -133,13 +133,12 @@ def _check_programs(kernel: Kernel, unit_jobs: Sequence[UnitJob], site: Site) ->
     """Raise OrderError if a program of the job, or the memory that it asks for, needs options that
     the kernel lacks.
     """
-    for name in dict.fromkeys(name for job in unit_jobs for name in (job.program, *job.monitors)):
-        meta = site.jobs / "programs" / name / "meta.yaml"
-        if meta.is_file():  # else its files are missed where they are packed
-            kernel.refuse_lacking(load_program(meta).kconfig_needed, f"program {name}")
-    asked = [setting for job in unit_jobs for setting in memory.asked(job.params).items()]
-    for name, value in dict.fromkeys(asked):
-        kernel.refuse_lacking(memory.kconfig_needed({name: value}), f"{name}: {value}")
+    names = dict.fromkeys(name for job in unit_jobs for name in (job.program, *job.monitors))
+    metas = {name: site.jobs / "programs" / name / "meta.yaml" for name in names}
+    # Files of a program that is missing here are missed where they are packed.
+    known = {name: load_program(meta) for name, meta in metas.items() if meta.is_file()}
+    for who, options in kconfig_needs(unit_jobs, known).items():
+        kernel.refuse_lacking(options, who)
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:

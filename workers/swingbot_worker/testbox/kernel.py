@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.contract.kconfig import FRAGMENTS
+from swingbot_jobs.contract.kconfig import load_fragments, missing, shortfall
 from swingbot_worker import InfraError, OrderError, limits
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel
@@ -25,13 +25,13 @@ from swingbot_worker.site import Site
 class Kernel:
     """One image on this host, and the key of its build.
 
-    `fragments` is the directory of the fragments that may have what it lacks.
+    `kconfig` is the directory of the configurations, whose fragments may have what it lacks.
     """
 
     image: Path
     build_key: str
     cache: Path
-    fragments: Path
+    kconfig: Path
 
     def config(self) -> str | None:
         """Return the configuration from the cache, next to the image or inside it, or None."""
@@ -54,31 +54,9 @@ class Kernel:
         """Raise OrderError if options that `who` needs are not built in, with what to add to the
         configuration.
         """
-        if not (lacking := self.lacks(needed)):
-            return
-        lines = ", ".join(f"CONFIG_{option}=y" for option in lacking)
-        raise OrderError(
-            f"The kernel lacks options that {who} needs: {lines};"
-            f" {advice(lacking, self.fragments)}."
-        )
-
-
-def advice(lacking: Sequence[str], fragments: Path) -> str:
-    """Return what to add to a configuration that lacks these options."""
-    fragment = _fragment_with(lacking, fragments)
-    return (
-        f"add {f'the fragment {fragment}' if fragment else 'a fragment that has them'} to the"
-        " kernel configuration of the tree or the testbox"
-    )
-
-
-def _fragment_with(options: Sequence[str], directory: Path) -> str:
-    """Return the fragment in `directory` that has all `options`, the one with the fewest lines of
-    several; "" if none has.
-    """
-    texts = {file.stem: file.read_text() for file in sorted(directory.glob("*.config"))}
-    fitting = [name for name, text in texts.items() if not missing(options, text)]
-    return min(fitting, key=lambda name: len(texts[name].splitlines()), default="")
+        if lacking := self.lacks(needed):
+            said = shortfall(lacking, who, load_fragments(self.kconfig))
+            raise OrderError(f"The kernel {said}.")
 
 
 def find(ordered: BootKernel, out: Path, site: Site) -> Kernel:
@@ -90,7 +68,7 @@ def find(ordered: BootKernel, out: Path, site: Site) -> Kernel:
         image=_image(ordered, out, site.cache),
         build_key=ordered.build_key,
         cache=site.cache,
-        fragments=site.kconfig / FRAGMENTS,
+        kconfig=site.kconfig,
     )
 
 
@@ -120,12 +98,6 @@ def machine_of(image: bytes) -> str | None:
     if image[0x202:0x206] == b"HdrS":
         return "x86_64"
     return "aarch64" if image[56:60] == b"ARM\x64" else None
-
-
-def missing(needed: Sequence[str], config: str) -> list[str]:
-    """Return those of the `needed` options that are not built in (=y)."""
-    lines = set(config.splitlines())
-    return [option for option in needed if f"CONFIG_{option}=y" not in lines]
 
 
 def embedded(image: bytes) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from swingbot_jobs.contract.kconfig import FRAGMENTS
+from swingbot_jobs.contract.kconfig import advice, load_fragments, missing
 from swingbot_jobs.terminal import tell
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
@@ -17,7 +17,7 @@ from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError, kbuild
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
-from swingbot_worker.testbox.kernel import Kernel, advice, machine_of, missing
+from swingbot_worker.testbox.kernel import Kernel, machine_of
 
 _UNKNOWN: Final = "the kernel's configuration is known"
 _CPUS: Final = re.compile(r"^CONFIG_NR_CPUS=(\d{1,9})$", re.M)
@@ -50,7 +50,7 @@ def kernel_findings(testbox: Testbox, given: str, site: Site) -> list[TuningFind
 
 def image_findings(testbox: Testbox, image: Path, site: Site) -> list[TuningFinding]:
     """Return the same for an image, and whether its architecture fits. Raises OSError."""
-    kernel = Kernel(image=image, build_key="", cache=site.cache, fragments=site.kconfig / FRAGMENTS)
+    kernel = Kernel(image=image, build_key="", cache=site.cache, kconfig=site.kconfig)
     built, host = machine_of(image.read_bytes()), os.uname().machine
     config = kernel.config()
     found = [
@@ -108,7 +108,7 @@ def _of_config(testbox: Testbox, config: str, site: Site) -> Iterator[TuningFind
         what="the kernel has the options of kconfig_needed",
         ok=not lacking,
         found=f"it lacks {', '.join(lacking)}" if lacking else ", ".join(needed) or "none listed",
-        do=advice(lacking, site.kconfig / FRAGMENTS) if lacking else "",
+        do=advice(lacking, load_fragments(site.kconfig)) if lacking else "",
     )
     cpus = int(match[1]) if (match := _CPUS.search(config)) else 1
     yield TuningFinding(
@@ -125,5 +125,5 @@ def _of_config(testbox: Testbox, config: str, site: Site) -> Iterator[TuningFind
             what=f"the kernel can use {testbox.nr_node} NUMA nodes",
             ok=numa,
             found="NUMA" if numa else "it lacks NUMA",
-            do="" if numa else advice(["NUMA"], site.kconfig / FRAGMENTS),
+            do="" if numa else advice(["NUMA"], load_fragments(site.kconfig)),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +21,13 @@ from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
+from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.job_files import read_job
-from swingbot_jobs.language.lint import LintFinding, LintResult, TooLong, lint, twins
+from swingbot_jobs.language.kconfig_needs import kconfig_needs
+from swingbot_jobs.language.lint import Lacking, LintFinding, LintResult, TooLong, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.language.values import NominalTestbox
 from swingbot_jobs.terminal import say_json
@@ -122,7 +124,10 @@ def jobs_lint(
         present={one.name: one for one in chosen if isinstance(one, Testbox)},
         boot_ceiling=session.settings.boot.deadline_seconds,
     )
-    linted = [_linted(path, chosen, programs, roots, partial(too_long, known)) for path in paths]
+    lacking = partial(_lacking, session, programs)
+    linted = [
+        _linted(path, chosen, programs, roots, partial(too_long, known), lacking) for path in paths
+    ]
     findings = [
         _named(finding, one.file_name) for one in linted for finding in one.findings
     ] + twins([(path.stem, str(path)) for path in paths])
@@ -153,11 +158,27 @@ def _linted(
     programs: dict[str, Program],
     roots: Sequence[Path],
     is_too_long: TooLong,
+    lacking: Lacking,
 ) -> LintResult:
     try:
-        return lint(read_job(file, roots), file.name, testboxes, programs, is_too_long)
+        return lint(read_job(file, roots), file.name, testboxes, programs, is_too_long, lacking)
     except JobError as error:
         return LintResult(file.name, {}, (LintFinding("error", str(error)),))
+
+
+def _lacking(
+    session: CommandContext,
+    programs: Mapping[str, Program],
+    testbox: Testbox,
+    unit_jobs: Sequence[UnitJob],
+) -> str | None:
+    """Return what kernels of new trees lack there for these unit jobs. Raises RequestError."""
+    kconfigs = load_kconfigs(Path(session.settings.paths.workers) / "kconfig")
+    try:
+        name = kconfigs.on(testbox.kconfig, session.settings.build.kconfig)
+        return kconfigs.refusal(name, kconfig_needs(unit_jobs, programs))
+    except NoKconfig as error:
+        raise RequestError(f"testbox {testbox.name}: {error}") from None
 
 
 def _named(finding: LintFinding, file_name: str) -> LintFinding:

@@ -34,7 +34,12 @@ from swingbot.service.ports import (
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.ports.variants import Variants
-from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
+from swingbot.service.watch.resolve_jobs import (
+    pick_testboxes,
+    refuse_lacking,
+    refuse_long,
+    resolve_parts,
+)
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs import codec
 from swingbot_jobs.contract.trust import Trust, accepted
@@ -196,6 +201,7 @@ def _resolved(
     for name, spec in parts:
         measured = tx.boots.seconds(name, spec)
         refuse_long(catalogue.testboxes, name, tx.specs.get(spec), measured)
+        refuse_lacking(catalogue, built.kconfig, tx.specs.get(spec))
     if len({spec for _, spec in parts}) > 1:
         raise RequestError(
             f"the testboxes of {named!r} run the job with different parameters, so their "

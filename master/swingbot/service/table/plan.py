@@ -43,7 +43,12 @@ from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
 from swingbot.service.table.policy import off_branch, restricted
 from swingbot.service.table.request import TableRequest
-from swingbot.service.watch.resolve_jobs import pick_testboxes, refuse_long, resolve_parts
+from swingbot.service.watch.resolve_jobs import (
+    pick_testboxes,
+    refuse_lacking,
+    refuse_long,
+    resolve_parts,
+)
 from swingbot.service.watch.trees import check_min_effect, tree_of
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
@@ -266,6 +271,9 @@ def _laid_out(
     for row in rows.rows:
         level = levels[row.kernel]
         built = _built(catalogue.kconfigs, rows.tree, tree, row)
+        with _about("job"):
+            for _, spec in parts:
+                refuse_lacking(catalogue, built.kconfig, tx.specs.get(spec))
         kernel = rows.kernels[row.kernel]
         with _about("compiler"):
             check_compiler(tx.compilers, built.compiler)

@@ -9,12 +9,13 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.longest_boot import too_long
 from swingbot.core.text.nearest import instead_of
 from swingbot.core.text.numbers import count, duration
-from swingbot.service.ports import LabSettings, RequestError
+from swingbot.service.ports import Catalogue, LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.kconfig_needs import kconfig_needs
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.reading import lkp
 from swingbot_jobs.testbox.boot_time import boot_seconds
@@ -127,6 +128,13 @@ def check_parts(
         refuse_long(testboxes, name, unit_jobs)
         parts.append((name, unit_jobs))
     return parts
+
+
+def refuse_lacking(catalogue: Catalogue, kconfig: str, unit_jobs: Sequence[UnitJob]) -> None:
+    """Raise RequestError if kernels of this configuration lack options that the unit jobs need."""
+    needs = kconfig_needs(unit_jobs, catalogue.programs)
+    if why := catalogue.kconfigs.refusal(kconfig, needs):
+        raise RequestError(why)
 
 
 def refuse_long(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.access.urls import BadUrl, remote
 from swingbot.core.limits import EFFECT_PCT
 from swingbot.core.model.records import JobFile, Tree
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.core.text.nearest import meant_by
 from swingbot.core.text.plain import cut
@@ -18,10 +17,14 @@ from swingbot.service.check_compiler import check_compiler
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.watch.list_patches import patches_after
-from swingbot.service.watch.resolve_jobs import check_parts, pick_testboxes, resolve_parts
+from swingbot.service.watch.resolve_jobs import (
+    check_parts,
+    pick_testboxes,
+    refuse_lacking,
+    resolve_parts,
+)
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust
-from swingbot_jobs.language.program import Program
 
 # as in the database; the name becomes part of refs in the mirror
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -109,8 +112,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     _check_before_fetch(
         lab.transaction,
         lab.tools.git,
-        lab.catalogue.programs,
-        lab.catalogue.testboxes,
+        lab.catalogue,
         new,
         testboxes,
     )
@@ -166,8 +168,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
 def _check_before_fetch(
     transaction: OpenTransaction,
     git: Git,
-    programs: Mapping[str, Program],
-    testboxes: KnownTestboxes,
+    catalogue: Catalogue,
     new: NewTree,
     names: Sequence[str],
 ) -> None:
@@ -182,7 +183,10 @@ def _check_before_fetch(
         git.check_source(new.url, (new.branch, new.base))
     except GitError as error:
         raise RequestError(str(error)) from None
-    check_parts(programs, testboxes, new.job_files, names, {}, new.trust)
+    programs, testboxes = catalogue.programs, catalogue.testboxes
+    for name, jobs in check_parts(programs, testboxes, new.job_files, names, {}, new.trust):
+        kconfig = catalogue.kconfigs.on(testboxes.known(name).kconfig, new.kconfig)
+        refuse_lacking(catalogue, kconfig, jobs)
     with transaction("check tree") as tx:
         existing = tx.trees.named(new.name)
     if existing is not None:

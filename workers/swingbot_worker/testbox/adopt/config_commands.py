@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from swingbot_jobs.contract.kconfig import FRAGMENTS, joined
+from swingbot_jobs.contract.kconfig import FRAGMENTS, joined, missing
 from swingbot_jobs.terminal import fail, say_json, tell
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.yaml_lines import LineError
@@ -19,7 +19,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.kbuild import source
 from swingbot_worker.kbuild.configure import configuration_of
 from swingbot_worker.site import Site, from_environment
-from swingbot_worker.testbox import kernel, select_driver
+from swingbot_worker.testbox import select_driver
 from swingbot_worker.testbox.adopt import driver_options, survey
 from swingbot_worker.testbox.kernel_check import configured, repo_and_commit
 from swingbot_worker.testbox.ssh.link import Link
@@ -79,7 +79,7 @@ def propose(name: str, repo: str, commit: str, site: Site) -> ProposedFragment:
             (trial.kconfig / FRAGMENTS / "proposed.config").write_text(lines)
             over = joined(testbox.kconfig, "proposed")
             config = configured(trial, Path(work, "over"), repo, full, over)
-            lost = kernel.missing(options, config)
+            lost = missing(options, config)
     return ProposedFragment(
         base=testbox.kconfig,
         taken=tuple(pair for pair in wanted if pair[0] not in lost),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot_jobs.contract import facts
-from swingbot_jobs.contract.kconfig import Kconfigs, joined
+from swingbot_jobs.contract.kconfig import Kconfigs, joined, missing
 from swingbot_jobs.testbox.tuning import Tuning, TuningItem
-from swingbot_worker.testbox import kernel
 from swingbot_worker.testbox.adopt.survey import NETWORK, STORAGE, MachineSurvey
 
 # Options of drivers that have other names than their modules (obj-m lines of the kernel's
@@ -57,12 +56,12 @@ def propose(survey: MachineSurvey, kconfigs: Kconfigs) -> KernelProposal:
     lacking = []
     for driver in (*survey.drivers(NETWORK), *survey.drivers(STORAGE)):
         option = option_of(driver)
-        if not kernel.missing([option], kconfigs.text(name)):
+        if not missing([option], kconfigs.text(name)):
             continue
         offers = [
             fragment
             for fragment, text in sorted(kconfigs.fragments.items())
-            if not kernel.missing([option], text)
+            if not missing([option], text)
         ]
         if offers:
             name = joined(name, offers[0])
