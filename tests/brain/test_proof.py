@@ -129,9 +129,9 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: MemoryBrain
 def _asked_again(brain: MemoryBrain) -> None:
     """The same incident: fresh boots for a gate, and facts that are not equal any more."""
     before = boots_of_head(brain, gates(brain)["tip"])
-    prove_again(brain.lab, 1, ["tip"])
+    prove_again(brain.lab, 1, ["tip"], "ada@lab")
     with pytest.raises(RequestError, match="tip of i1 is in progress"):
-        prove_again(brain.lab, 1, ["tip"])
+        prove_again(brain.lab, 1, ["tip"], "ada@lab")
     brain.run()
     again = gates(brain)["tip"]
     assert (again.status, again.tries) == ("pass", 2)
@@ -140,7 +140,7 @@ def _asked_again(brain: MemoryBrain) -> None:
     for number, boot in list(db.boots.items()):
         if db.variants[boot.order.variant].commit == culprit:
             db.boots[number] = replace(boot, facts={**boot.facts, "qemu_version": "9.9"})
-    prove_again(brain.lab, 1, ["facts"])
+    prove_again(brain.lab, 1, ["facts"], "ada@lab")
     facts = gates(brain)["facts"]
     assert facts.status == "fail"
     assert "qemu_version" in facts.reason
@@ -259,14 +259,14 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(
     assert [report.state for report in brain.reports] == ["held"]
     commit(brain, "mm: be fast again", bound=100)
     brain.poll()
-    prove_again(brain.lab, 1, ["tip", "revert"])
+    prove_again(brain.lab, 1, ["tip", "revert"], "ada@lab")
     brain.run()
     found = gates(brain)
     assert (found["tip"].status, found["revert"].status) == ("fail", "not run")
     assert "nothing to revert" in found["revert"].reason
     commit(brain, "mm: slow for another reason", bound=88)
     brain.poll()
-    prove_again(brain.lab, 1, ["tip", "revert"])
+    prove_again(brain.lab, 1, ["tip", "revert"], "ada@lab")
     brain.run()
     found = gates(brain)
     assert (found["tip"].status, found["revert"].status) == ("pass", "fail"), found
@@ -284,10 +284,10 @@ def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody
     assert brain.culprit(number) == brain.incidents[0].commit == culprit
     assert gates(brain) == {} and brain.reports == []
     with pytest.raises(RequestError, match="'tipp' is not a valid gate"):
-        prove_again(brain.lab, 1, ["tipp"])
-    assert prove_again(brain.lab, 1, []) == []
+        prove_again(brain.lab, 1, ["tipp"], "ada@lab")
+    assert prove_again(brain.lab, 1, [], "ada@lab") == []
     with pytest.raises(RequestError, match="is being measured against its parent"):
-        prove_again(brain.lab, 1, [])
+        prove_again(brain.lab, 1, [], "ada@lab")
     brain.run()
     found = statuses(brain)
     assert {found[name] for name in ("reproduced", "tip", "revert", "code", "elsewhere")} == {

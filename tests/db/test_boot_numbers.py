@@ -52,7 +52,7 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
         )
     brain.poll()
     brain.run()
-    prove_again(brain.lab, 1, ["tip", "layout"])
+    prove_again(brain.lab, 1, ["tip", "layout"], "ada@lab")
     brain.run()
     fix = add_commits(brain.repo, [FakeCommit(speed=100)])[0]
     say(

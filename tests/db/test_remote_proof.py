@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 import sqlalchemy as sa
@@ -19,13 +21,20 @@ from tests.fakes.mail import brain_environment, running_smtpd
 from tests.postgres import Server
 from tests.served import Served, served
 
+# What a gate that is run again has anew.
+CHANGES: Final = re.compile(rf'{OWN.pattern}|"tries": \d')
+
 
 @pytest.fixture(scope="module")
 def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that found a culprit and wrote a report about it."""
+    """A service that found a culprit and wrote a report about it (i1), and found another one when
+    somebody asked (i2).
+    """
     place = tmp_path_factory.mktemp("site")
     with fresh(pg, template) as url, served(url, place, filled=False) as one:
-        base = make_fakelinux(place / "linux", [])[0]
+        good, bad, base = make_fakelinux(
+            place / "linux", [FakeCommit(speed=80), FakeCommit(speed=100)]
+        )
         brain = make_brain(one.settings, one.engine, place / "linux")
         with running_smtpd(one.settings):
             brain.watch(base)
@@ -33,18 +42,30 @@ def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) ->
             add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
             brain.poll()
             brain.run()
+            brain.bisect(good, bad)
+            brain.run()
         one.conn.execute(sa.text("UPDATE report SET state = 'held', sent_at = NULL"))
         one.conn.commit()
         yield one
 
 
-def both(site: Served, tmp_path: Path, words: str) -> tuple[Result, Result]:
+def both(
+    site: Served, tmp_path: Path, words: str, role: Role = Role.MODERATOR
+) -> tuple[Result, Result]:
     """The same command on the host of the service and from elsewhere."""
-    token = site.token(f"Ada {words[:40]}", Role.MODERATOR)["Authorization"].split()[1]
+    on_host, away = environments(site, tmp_path, f"Ada {words[:40]}", role)
+    return run(words, on_host), run(words, away)
+
+
+def environments(
+    site: Served, tmp_path: Path, name: str, role: Role
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Those of the service's host, and of somebody elsewhere with a token of this name."""
+    token = site.token(name, role)["Authorization"].split()[1]
     settings = site.settings
     host = brain_environment(settings.state, settings.db.url)
     host["SWINGBOT_WEB_PORT"] = str(settings.web.port)
-    return run(words, host), run(words, elsewhere(site, tmp_path, SWINGBOT_TOKEN=token))
+    return host, elsewhere(site, tmp_path, SWINGBOT_TOKEN=token)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +117,27 @@ def test_gates_are_run_again_from_elsewhere_by_operators(site: Served, tmp_path:
         said = run(words, elsewhere(site, tmp_path, SWINGBOT_TOKEN=token))
         assert said.exit_code == 2 and "needs the role " in said.output
     assert run("proof show i1 --json", elsewhere(site, tmp_path)).output == before
-    token = site.token("Olga", Role.OPERATOR)["Authorization"].split()[1]
-    environment = elsewhere(site, tmp_path, SWINGBOT_TOKEN=token)
-    said = run(words, environment)
-    assert said.exit_code == 0 and said.output != before
-    # an address of the service's own in place of the host's, and nothing else
-    host, away = both(site, tmp_path, "proof show i1 --json")
-    assert said.output == away.output == host.output
-    table = run(words.removesuffix(" --json"), environment)
-    assert table.exit_code == 0 and "facts" in table.output
+    environs = environments(site, tmp_path, "Olga", Role.OPERATOR)
+    for typed in (words, words.removesuffix(" --json")):
+        host, away = (run(typed, environ) for environ in environs)
+        assert host.exit_code == away.exit_code == 0 and away.stdout != before
+        texts = [CHANGES.sub("", each.output) for each in (host, away)]
+        assert texts[0] == texts[1] and "facts" in texts[0]
+    shown = run("incident show i1", environs[1]).output
+    assert shown.count("  prove by Olga (web): gates: ") == 2
+    assert shown.count("  prove by ") == 4
+
+
+def test_a_culprit_found_by_hand_is_measured_first(site: Served, tmp_path: Path) -> None:
+    said = []
+    for environ in environments(site, tmp_path, "Oleg", Role.OPERATOR):
+        said.append(run("proof run i2", environ).output)
+        for unmeasured in (
+            "incident SET comparison = NULL WHERE id = 2",
+            "sighting SET comparison = NULL WHERE incident = 2",
+        ):
+            site.conn.execute(sa.text(f"UPDATE {unmeasured}"))
+        site.conn.commit()
+    assert said[0] == said[1] and said[0].startswith("i2 is measured against its parent first; ")
+    shown = run("incident show i2", elsewhere(site, tmp_path)).output
+    assert "  prove by Oleg (web): measured against its parent first\n" in shown

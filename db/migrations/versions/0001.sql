@@ -660,7 +660,7 @@ CREATE TABLE incident_bisection (
 CREATE TABLE incident_event (                                           -- events of an incident, with the person behind each
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     incident bigint NOT NULL REFERENCES incident,
-    act      text NOT NULL CHECK (act IN ('opened', 'seen', 'merge', 'split', 'close', 'reopen', 'expected', 'fixed-by', 'invalid', 'checked', 'still', 'withdrawn', 'removed')),
+    act      text NOT NULL CHECK (act IN ('opened', 'seen', 'merge', 'split', 'close', 'reopen', 'expected', 'fixed-by', 'invalid', 'checked', 'still', 'withdrawn', 'removed', 'prove')),
     who      text NOT NULL CHECK (who <> ''),                           -- user@host, a name from the pages, or swingbot itself
     reason   text,
     detail   jsonb NOT NULL DEFAULT '{}',                               -- ids and commits of the event

@@ -223,7 +223,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *prove.routes(
             forms,
             lambda incident, gates: foresee_gates(lab(), incident, gates),
-            lambda incident, gates: not prove_again(lab(), incident, gates),
+            lambda *asked: not prove_again(lab(), *asked),
             fair(GATES_THREADS),
         ),
         *addressing.routes(

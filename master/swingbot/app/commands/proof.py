@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import CommandContext, require_service, with_session_json
+from swingbot.app.commands.context import (
+    CommandContext,
+    require_service,
+    somebody,
+    with_session_json,
+)
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES
 from swingbot.core.text.numbers import duration
@@ -77,7 +82,7 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
         require_service()
         from swingbot.service.prove.request_gates import prove_again
 
-        measures_parent_first = not prove_again(session.lab, number, gates)
+        measures_parent_first = not prove_again(session.lab, number, gates, somebody())
     rows = session.documents.document(incident)["gates"]
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": rows})

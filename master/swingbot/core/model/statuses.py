@@ -68,6 +68,7 @@ IncidentAct = Literal[
     "still",
     "withdrawn",
     "removed",
+    "prove",
 ]
 
 # Mail.

@@ -61,13 +61,13 @@ def _cost(
     )
 
 
-def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
+def prove_again(lab: Lab, number: int, gates: Sequence[str], who: str) -> list[GateRow]:
     """Run `gates` (default: those of the settings) again with fresh boots, regardless of the
     budget; return all gates. Raises NotFound, RequestError.
 
-    A mail that is already drafted is not changed. An incident that was bisected by hand is measured
-    against its parent first. Its gates open after that according to the settings, and the returned
-    list is empty.
+    The history of the incident says that `who` asked. A mail that is already drafted is not
+    changed. An incident that was bisected by hand is measured against its parent first. Its gates
+    open after that according to the settings, and the returned list is empty.
     """
     selected = _known(gates) or lab.settings.proof_gates
     with lab.transaction("prove again") as tx:
@@ -76,6 +76,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
         unmeasured = next((each for each in sightings if each.comparison is None), None)
         if incident is None and unmeasured is not None:
             measure(lab.tools.git, lab.catalogue, tx, unmeasured)
+            tx.incidents.add_event(number, "prove", who, "measured against its parent first")
             return []
         case = case_of(
             tx.trees,
@@ -97,6 +98,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
                 "it has ended, or name other gates with --gate"
             )
         ask(lab.tools, lab.catalogue, lab.settings, tx, case, selected, limited=False)
+        tx.incidents.add_event(number, "prove", who, f"gates: {', '.join(selected)}")
         return gates_of(tx.gates, number)
 
 

@@ -20,12 +20,13 @@ from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
 from swingbot.web.pages.refused import REFUSALS, refused
 
 Foresee = Callable[[int, Sequence[str]], Sequence[Any]]
-Prove = Callable[[int, Sequence[str]], bool]
+Prove = Callable[[int, Sequence[str], str], bool]
 
 
 def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -> list[Route]:
-    """`foresee` returns the costs (dataclasses) of the gates of an incident by its number, `prove`
-    runs them and says whether the incident is measured against its parent first.
+    """`foresee` returns the costs (dataclasses) of the gates of an incident by its number; `prove`
+    runs them for the person named last, and says whether the incident is measured against its
+    parent first.
 
     Both raise RequestError, and read the git repository. What runs gates spends boots regardless of
     any budget, so it needs an operator; costs need a moderator.
@@ -39,16 +40,17 @@ def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -
         if not asked.dry_run and (why := refusal(person, Role.OPERATOR)):
             raise HTTPException(403, why)
 
-        async def make(_person: Person) -> Response:
+        async def make(person: Person) -> Response:
+            who = f"{person.who} (web)"
             try:
-                return JSONResponse({"id": id} | await threads.run(client_of(request), answer))
+                return JSONResponse({"id": id} | await threads.run(client_of(request), answer, who))
             except REFUSALS as error:
                 return refused(error)
 
-        def answer() -> dict[str, Any]:
+        def answer(who: str) -> dict[str, Any]:
             if asked.dry_run:
                 return {"costs": [asdict(one) for one in foresee(number, asked.gates)]}
-            return {"measures_parent_first": prove(number, asked.gates)}
+            return {"measures_parent_first": prove(number, asked.gates, who)}
 
         return await forms.once.answer(request, person, make)
 
