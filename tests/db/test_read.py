@@ -210,6 +210,7 @@ def test_what_others_queued_before_counts_and_what_they_queued_behind_does_not(
     make.an_order(conn, head, comparison=ours, priority=30)
     boots_of(conn, ours, testbox, built, head, series="c2", priority=30)
     assert read.table(conn, ours)["eta_seconds"] == pytest.approx(250 + 3 * 20, abs=2)
+    assert read.table(conn, ours)["waits"] == ["1 other kernel build is before its own"]
     # lower ones fill the wait for the kernel, and the one that runs then is not stopped
     boots_of(conn, theirs, testbox, built, series="c1", boots=20, priority=10)
     assert read.table(conn, ours)["eta_seconds"] == pytest.approx(260 + 3 * 20, abs=2)

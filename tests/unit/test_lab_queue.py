@@ -13,6 +13,7 @@ import pytest
 from swingbot.core.plan.lab_queue import (
     LATEST,
     PendingOrder,
+    QueueForecast,
     bisection_seconds_left,
     end_times,
     pace,
@@ -72,6 +73,22 @@ def test_a_second_worker_halves_the_queue_and_the_first_builds_handed_out_run() 
     queue = [build(n, str(n), 100.0, elapsed=float(10 - n)) for n in range(1, 5)]
     assert end_times(queue)[4] == 91.0 + 300.0
     assert end_times(queue, builders=2) == {1: 91.0, 2: 92.0, 3: 191.0, 4: 192.0}
+
+
+def test_a_request_waits_for_the_builds_before_its_first_one() -> None:
+    queue = [
+        *(build(n, str(n), 100.0, elapsed=9.0 - n) for n in (1, 2)),
+        *(build(n, str(n), 100.0) for n in (3, 4)),
+        boot(5, "k", elapsed=1.0),
+        boot(6, "3"),
+    ]
+    one, two = (
+        QueueForecast(builders=n, pending={order.id: order for order in queue}) for n in (1, 2)
+    )
+    assert [one.builds_ahead({n}) for n in (1, 2, 3, 4, 5, 6, 7)] == [0, 1, 2, 3, 0, 0, 0]
+    assert one.builds_ahead({4, 3, 6}) == 2
+    assert one.builds_ahead({4, 5}) == 0, "a boot of its own runs"
+    assert [two.builds_ahead({n}) for n in (2, 3)] == [0, 2]
 
 
 def test_an_unknown_duration_makes_what_depends_on_it_unknown_and_nothing_else() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import fmean, stdev
 from typing import Any, Final, cast
 
@@ -168,7 +168,9 @@ def bisection(
         document |= _progress(row, points, log)
         document["eta_seconds"] = None
     if running and not document["waits"]:
-        document["eta_seconds"] = _eta(document, queue or estimate.LabQueue.load(conn))
+        queue = queue or estimate.LabQueue.load(conn)
+        document["eta_seconds"] = _eta(document, queue)
+        document["waits"] = queue.waits(_pending(document))
     return cast(Bisection, document)
 
 
@@ -350,13 +352,20 @@ def _progress(row: Row, points: list[Row], log: list[LogEntry]) -> Row:
     }
 
 
+def _pending(document: Row) -> Iterator[int]:
+    """Orders of its boots whose results it has not seen."""
+    return (
+        int(entry["order"][1:])
+        for entry in document["log"]
+        if entry["order"] and not entry["seen_at"]
+    )
+
+
 def _eta(document: Row, queue: estimate.LabQueue) -> float | None:
     """Seconds until a running bisection ends: its open orders, then what it will still request."""
     log = document["log"]
     return bisection_seconds_left(
-        in_flight=queue.forecast.left(
-            int(entry["order"][1:]) for entry in log if entry["order"] and not entry["seen_at"]
-        ),
+        in_flight=queue.forecast.left(_pending(document)),
         asked=[(entry["phase"], bool(entry["seen_at"])) for entry in log],
         bits_left=document["progress"]["bits_left"],
         confirming=document["phase"] == "confirm",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -116,6 +116,12 @@ class LabQueue:
             seconds = boot_seconds(self.conn, testbox, spec)
             self._boots[testbox, spec] = math.inf if seconds is None else seconds
         return self._boots[testbox, spec]
+
+    def waits(self, orders: Iterable[int]) -> list[str]:
+        """Return a sentence if a request with these open orders waits for builds of others."""
+        ahead = self.forecast.builds_ahead(set(orders))
+        others = "1 other kernel build is" if ahead == 1 else f"{ahead} other kernel builds are"
+        return [f"{others} before its own"] if ahead else []
 
     def left_with(self, kind: str, boots: Mapping[tuple[str, str, str], int]) -> float | None:
         """Return the `left_with` of the forecast, from the durations that the database has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -207,7 +207,9 @@ def table(
     row["waits"] = testbox_status.waits(conn, row["orders"], troubles) if blocked else []
     row["eta_seconds"] = None
     if is_open and not row["waits"]:
-        row["eta_seconds"] = _eta(row, queue or estimate.LabQueue.load(conn))
+        queue = queue or estimate.LabQueue.load(conn)
+        row["eta_seconds"] = _eta(row, queue)
+        row["waits"] = queue.waits(_orders(row))
     return cast(Table, row)
 
 
@@ -347,9 +349,13 @@ def _boots_of_kernels(row: Row) -> dict[tuple[str, str], int]:
     return boots
 
 
+def _orders(row: Row) -> Iterator[int]:
+    return (int(order["id"][1:]) for order in row["orders"])
+
+
 def _eta(row: Row, queue: estimate.LabQueue) -> float | None:
     if row["orders"]:
-        return queue.forecast.left(int(order["id"][1:]) for order in row["orders"])
+        return queue.forecast.left(_orders(row))
     keys = {
         arm["variant"]["image_sha256"]: arm["variant"]["build_key"]
         for arm in row["arms"]

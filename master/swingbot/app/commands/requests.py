@@ -383,8 +383,9 @@ def _again(load: Callable[[], Facts | None]) -> Facts | None:
 
 
 def _progress(facts: Facts) -> str:
-    remaining = "; ".join(facts["waits"]) or text.left(facts)
-    return f"{facts['id']} {facts['words']}; {remaining}"
+    waits = facts["waits"]
+    remaining = [] if waits and facts["eta_seconds"] is None else [text.left(facts)]
+    return "; ".join([f"{facts['id']} {facts['words']}", *waits, *remaining])
 
 
 def verdict_status(facts: Facts) -> int:

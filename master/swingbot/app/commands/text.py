@@ -43,10 +43,10 @@ def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
 
 def left(facts: Facts) -> str:
     """Remaining time of an open comparison or bisection, rounded to 10 s, or that it waits."""
-    if facts.get("waits"):
-        return "waits for a testbox"
     eta = facts.get("eta_seconds")
-    return "time left unknown" if eta is None else f"about {duration(round(eta, -1))} left"
+    if eta is not None:
+        return f"about {duration(round(eta, -1))} left"
+    return "waits" if facts.get("waits") else "time left unknown"
 
 
 def incidents(rows: Sequence[Facts]) -> str:

@@ -28,7 +28,7 @@ class CommonKeys(Classed):
     dry_run: bool  # mail goes to the operator alone
     ended_at: str | None  # time; null while it is open
     error: str | None  # last answer of the mail server, if it refused
-    # estimate; null if it is over, waits, or nothing comparable was timed
+    # estimate; null if it is over, waits for a testbox, or nothing comparable was timed
     eta_seconds: float | None
     files: dict[str, File]  # files by name
     headline: bool  # this metric can swing
@@ -73,5 +73,5 @@ class CommonKeys(Classed):
     unit_job: str  # name of the unit job
     variant: str  # id of the variant
     verdict: str  # `worse`, `better`, `changed`, `same`, `unclear` or `invalid`
-    waits: list[str]  # why it waits for a testbox; empty if it does not
+    waits: list[str]  # why it waits for a testbox or for builds; empty if it does not
     words: str  # the same in words

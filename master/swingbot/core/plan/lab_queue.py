@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -79,17 +79,21 @@ def end_times(pending: Iterable[PendingOrder], builders: int = 1) -> dict[int, f
     return ends
 
 
-def _builds(builds: Sequence[PendingOrder], builders: int) -> dict[int, float]:
-    """More builds are handed out than there are workers; the first of them run."""
+def _in_turn(builds: Sequence[PendingOrder]) -> list[PendingOrder]:
+    """Return builds in the order in which they begin: those that are handed out first."""
     running = [one for one in builds if one.elapsed is not None]
     turn = turns(one for one in builds if one.elapsed is None)
-    queue = [
+    return [
         *sorted(running, key=lambda one: (-(one.elapsed or 0.0), one.id)),
         *sorted((one for one in builds if one.id in turn), key=lambda one: turn[one.id]),
     ]
+
+
+def _builds(builds: Sequence[PendingOrder], builders: int) -> dict[int, float]:
+    """More builds are handed out than there are workers; the first of them run."""
     free = [0.0] * max(1, builders)
     ends = {}
-    for place, order in enumerate(queue):
+    for place, order in enumerate(_in_turn(builds)):
         runs = order.elapsed is not None and place < len(free)
         begin = heappop(free)
         ends[order.id] = begin + (
@@ -142,6 +146,19 @@ class QueueForecast:
         nothing. None if that is not known.
         """
         return _finite(max((self.ends[id] for id in orders if id in self.ends), default=0.0))
+
+    def builds_ahead(self, orders: Collection[int]) -> int:
+        """Return how many other builds begin before the first build of these orders; 0 while one of
+        the orders runs, or if a worker is free for it.
+        """
+        queue = _in_turn([one for one in self.pending.values() if one.testbox is None])
+        place = next((i for i, one in enumerate(queue) if one.id in orders), 0)
+        boots = any(
+            one.testbox is not None and one.elapsed is not None
+            for id in orders
+            if (one := self.pending.get(id)) is not None
+        )
+        return 0 if boots or place < self.builders else place
 
     def left_with(
         self,
