@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 # A module of one required package of each extra.
@@ -33,8 +36,20 @@ def advice(command: str, lacking: Iterable[str]) -> str:
     quoted = " and ".join(f'"{name}"' for name in names)
     return (
         f"{command} needs the extra{'s' if len(names) > 1 else ''} {quoted}:"
-        f" pip install 'swingbot[{','.join(names)}] @ {_origin()}'"
+        f" {_installer()} 'swingbot[{','.join(names)}] @ {_origin()}'"
     )
+
+
+def _installer() -> str:
+    """Return the command that installs into a virtual environment: of pipx, which leaves it without
+    pip, with the arguments that it was installed with; else of pip.
+    """
+    recorded = Path(sys.prefix, "pipx_metadata.json")
+    if not recorded.is_file():
+        return "pip install"
+    arguments = json.loads(recorded.read_text())["main_package"]["pip_args"]
+    given = ["--pip-args", shlex.join(arguments)] if arguments else []
+    return shlex.join(["pipx", "install", "--force", *given])
 
 
 def _origin() -> str:

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_the_advice_is_one_line_that_can_be_typed() -> None:
     assert extras.advice("swingbot up", ["master"]) == (
         f"swingbot up needs the extra \"master\": pip install 'swingbot[master] @ {origin}'"
     )
+
+
+def test_the_advice_inside_an_environment_of_pipx_is_for_pipx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    for arguments, words in (
+        ([], "install --force"),
+        (["--constraint", "a b"], """install --force --pip-args '--constraint '"'"'a b'"'"''"""),
+    ):
+        recorded = {"main_package": {"pip_args": arguments}}
+        (tmp_path / "pipx_metadata.json").write_text(json.dumps(recorded))
+        assert f": pipx {words} 'swingbot[worker] @ " in extras.advice("swingbot up", ["worker"])
 
 
 def test_a_command_without_its_extra_refuses_whatever_follows_its_name(

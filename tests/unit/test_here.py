@@ -53,7 +53,7 @@ def test_what_is_missing_is_said_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(here, "missing_packages", lambda: ["bc", "flex"])
     said = run("here", clone, monkeypatch)
-    assert said.exit_code == 2 and "apt-get install bc flex" in said.output
+    assert said.exit_code == 2 and "apt-get install --no-install-recommends bc flex" in said.output
     monkeypatch.setattr(extras, "missing", lambda names: tuple(names))
     said = run("here", clone, monkeypatch)
     assert said.exit_code == 2 and 'needs the extras "master" and "worker"' in said.output

@@ -64,7 +64,8 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
 
     if packages := service.missing_packages():
         raise RequestError(
-            f"`swingbot here` needs Debian packages: apt-get install {' '.join(packages)}"
+            "`swingbot here` needs Debian packages; as root: apt-get install"
+            f" --no-install-recommends {' '.join(packages)}"
         )
     checkout = Checkout.around(Path.cwd(), note)
     if checkout is None:
