@@ -250,6 +250,9 @@ def test_every_shipped_job_is_listed_with_what_it_lacks(site: Site, tmp_path: Pa
     after = {job.job: job for job in job_needs(site)}
     assert after["vm-will-it-scale.yaml"].runs
     assert not after["vm-will-it-scale-brk1.yaml"].runs
+    assert [job.job for job in job_needs(site, [ROOT / "jobs" / "vm-swap.yaml"])] == [
+        "vm-swap.yaml"
+    ]
 
 
 def run(site: Site, *words: str) -> tuple[int, str]:

@@ -132,6 +132,7 @@ MODULES: Final = {
     "swingbot.app.commands.check": OWN,
     "swingbot.app.commands.table_options": OWN,
     "swingbot.app.embedded": OWN,
+    "swingbot.app.here": OWN,
     "swingbot.app.keep.retain": OWN,
     "swingbot.app.keep.verify": OWN,
     "swingbot.app.offered_wheel": OWN,

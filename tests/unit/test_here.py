@@ -60,6 +60,16 @@ def test_what_is_missing_is_said_before_anything_starts(
     assert not (clone / "state").exists()
 
 
+def test_what_a_job_lacks_is_said_before_anything_starts(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(here, "missing_packages", list)
+    monkeypatch.setenv("SWINGBOT_PATHS_CACHE", str(tmp_path / "cache"))
+    said = run("here --job vm-page-fault --job vm-will-it-scale", clone, monkeypatch)
+    assert said.exit_code == 2 and "swingbot-worker program build will-it-scale" in said.output
+    assert "page-fault" not in said.output and not (clone / "state").exists()
+
+
 def test_mistakes_end_in_one_sentence(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +79,7 @@ def test_mistakes_end_in_one_sentence(
         ("here", tmp_path / "empty", "not a git checkout"),
         ("here nosuch..HEAD", clone, "no commit 'nosuch'"),
         ("here HEAD", clone, "write the range as A..B"),
+        ("here --job nosuch", clone, "job file nosuch: No such file"),
     ):
         said = run(words, place, monkeypatch)
         assert said.exit_code == 2 and sentence in said.output and said.output.count("\n") == 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ from swingbot_jobs.contract.compiler import BUILD_TOOLS, programs
 BRANCH: Final = "here"
 TESTBOX: Final = "vm-icount"
 _PORTS: Final = 4
+_SHARED: Final = ("SWINGBOT_PATHS_CACHE", "SWINGBOT_BENCHMARKS_DIR")
+_COMPILE_SECONDS: Final = 300.0  # of our own programs, on a busy machine
 _START_SECONDS: Final = 300.0
 _STOP_SECONDS: Final = 90.0
 _UP: Final = b"swingbot is up"
@@ -54,20 +57,39 @@ def missing_packages(
     return sorted(lacking)
 
 
+def missing_programs(files: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each program that jobs need and this machine lacks: what to install.
+
+    Raises HereError if the worker cannot tell.
+    """
+    argv = [sys.executable, "-m", "swingbot_worker.cli", "program", "list", "--json", *files]
+    try:
+        _, said, error = process.answer(
+            [str(word) for word in argv], timeout=_COMPILE_SECONDS, env=environ
+        )
+        jobs = json.loads(said)["jobs"]
+    except process.TimedOut as late:
+        raise HereError(str(late)) from None
+    except ValueError:
+        raise HereError(error.strip() or "swingbot-worker program list says nothing") from None
+    needs = [need for job in jobs for need in job["programs"]]
+    return list(dict.fromkeys(one["detail"] for one in needs if one["state"] == "missing"))
+
+
 def _has(include: Path, name: str) -> bool:
     """Return True if a header is in `include`, or in the folder of an architecture below."""
     return any(file.is_file() for file in (include / name, *include.glob(f"*-linux-gnu*/{name}")))
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the service; its cache is its only setting shared with others.
+    """Return the environment of the service; it shares only its cache, and the directory of
+    benchmarks, with others.
 
     Raises OSError if there are no free ports.
     """
     home = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     own = {name: value for name, value in environ.items() if not name.startswith("SWINGBOT_")}
-    if cache := environ.get("SWINGBOT_PATHS_CACHE"):
-        own["SWINGBOT_PATHS_CACHE"] = cache
+    own |= {name: environ[name] for name in _SHARED if environ.get(name)}
     return own | {
         "SWINGBOT_CONFIG": os.devnull,
         "SWINGBOT_PATHS_STATE": f"{home}/swingbot-here",

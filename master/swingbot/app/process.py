@@ -45,13 +45,16 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
         )
 
 
-def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
-    """Run a program to completion; return (exit status, stdout, stderr).
+def answer(
+    argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Run a program to completion, with our environment if `env` is None; return (exit status,
+    stdout, stderr).
 
     Raises OSError, and TimedOut after `timeout` seconds.
     """
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
+        argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, env=env, check=False
     )
     return (
         done.returncode,

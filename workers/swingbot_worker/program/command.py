@@ -67,14 +67,15 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
 
 
 @command.command("list", epilog=LIST_EXAMPLE)
+@click.argument("files", nargs=-1, metavar="[JOB_FILE]...", type=click.Path(path_type=Path))
 @AS_JSON
-def list_programs(as_json: bool) -> None:
-    """List the programs that each shipped job needs.
+def list_programs(files: tuple[Path, ...], as_json: bool) -> None:
+    """List the programs that each of the job files needs (default: each shipped one).
 
     For each missing program, prints how to install it.
     """
     try:
-        jobs = job_needs(from_environment())
+        jobs = job_needs(from_environment(), files)
     except InfraError as error:
         fail(2, str(error))
     if as_json:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand
-from swingbot_jobs.language.include import include
+from swingbot_jobs.language.job_files import read_job
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.yaml_lines import JobError
 from swingbot_worker import InfraError
@@ -45,8 +45,8 @@ class JobNeeds:
         return {"job": self.job, "runs": self.runs, "programs": [asdict(one) for one in self.needs]}
 
 
-def job_needs(site: Site) -> list[JobNeeds]:
-    """Return the needs of every job file in `site.jobs`, sorted by name.
+def job_needs(site: Site, files: Sequence[Path] = ()) -> list[JobNeeds]:
+    """Return the needs of the job `files` (default: all in `site.jobs`, sorted by name).
 
     Nothing is downloaded; swingbot's own programs are compiled.
 
@@ -56,25 +56,17 @@ def job_needs(site: Site) -> list[JobNeeds]:
     perf = _perf(site)
     return [
         JobNeeds(job=path.name, needs=(perf, *_of_job(path, known, site)))
-        for path in sorted(site.jobs.glob("*.yaml"))
+        for path in files or sorted(site.jobs.glob("*.yaml"))
     ]
 
 
 def _of_job(path: Path, known: Mapping[str, Program], site: Site) -> list[Need]:
     try:
-        unit_jobs = expand(_text(path), path.name, NominalTestbox(), known)
-    except (JobError, OSError, UnicodeDecodeError) as error:
+        unit_jobs = expand(read_job(path, [site.jobs]), path.name, NominalTestbox(), known)
+    except (JobError, OSError) as error:
         raise InfraError(f"The job file {path} cannot be read ({error}); correct it.") from error
     names = sorted({job.program for job in unit_jobs})
     return [_need(name, [job for job in unit_jobs if job.program == name], site) for name in names]
-
-
-def _text(path: Path) -> str:
-    def find(wanted: str, _: str) -> tuple[str, str] | None:
-        beside = path.parent / wanted
-        return (wanted, beside.read_text()) if beside.is_file() else None
-
-    return include(path.read_text(), path.name, find)
 
 
 def _need(name: str, unit_jobs: Sequence[UnitJob], site: Site) -> Need:

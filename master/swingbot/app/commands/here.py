@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from swingbot.app.commands.context import CommandContext, guarded, read_jobs
+from swingbot.app.commands.context import CommandContext, guarded, job_path, read_jobs
 from swingbot.app.commands.requests import (
     answer,
     dirty_option,
@@ -56,7 +56,7 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
     \b
     Examples:
       swingbot here HEAD..HEAD --dirty
-      swingbot here v6.12..HEAD --job vm-will-it-scale.yaml
+      swingbot here v6.12..HEAD --job vm-netperf.yaml
     """
     if lacking := extras.missing(("master", "worker")):
         raise RequestError(extras.advice("swingbot here", lacking))
@@ -77,14 +77,18 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
             names[1], ends[1] = f"{names[1]}+changes", checkout.with_changes(ends[1])
         else:
             note(f"uncommitted changes, such as {changed[0]}, are measured with --dirty only")
-    for name, commit in zip(names, ends, strict=True):
-        note(f"{name}: {checkout.described(commit)}")
     environ = service.environment(os.environ)
     settings = load(environ=environ)
+    files = read_jobs(jobs or _JOBS, settings.paths.jobs)
+    paths = [job_path(name, settings.paths.jobs).absolute() for name in jobs or _JOBS]
+    if programs := service.missing_programs(paths, environ):
+        raise RequestError("\n".join(programs))
+    for name, commit in zip(names, ends, strict=True):
+        note(f"{name}: {checkout.described(commit)}")
     note("starting the service")
     with service.running(settings.state, environ):
         session = CommandContext(settings, here=True)
-        files = read_jobs(jobs or _JOBS, settings.paths.jobs)
+        note("fetching both commits; the first time, with all commits before them")
         _fetch(session, checkout, ends, files)
         _cancel_open(session)  # left by a command that was killed, or the watch's own
         try:
