@@ -104,7 +104,7 @@ MOST: Final[Mapping[str, tuple[str, int]]] = {
     "asked": ("GROUP BY who", REQUESTS),
     "web_session": ("GROUP BY token", SESSIONS),
     "access_event": ("GROUP BY act, token", LOGGED),
-    "kept_answer": ("GROUP BY who", KEPT_ANSWERS),
+    "kept_answer": ("GROUP BY token", KEPT_ANSWERS),
 }
 # Rows of requests, none of which a refused one leaves.
 REQUESTED: Final = (

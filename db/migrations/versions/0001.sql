@@ -828,14 +828,14 @@ CREATE INDEX asked_by ON asked (who, at);
 
 -- Requests over the web with an Idempotency-Key that were carried out, for a day; status NULL: the answer was not kept.
 CREATE TABLE kept_answer (
-    who      text NOT NULL,
+    token    bigint NOT NULL REFERENCES access_token,         -- of the request: tokens of one person may see different things
     key      text NOT NULL CHECK (length(key) BETWEEN 1 AND 100),
     digest   text NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'), -- of the request
     status   int,
     location text,
     body     text,
     at       timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (who, key),
+    PRIMARY KEY (token, key),
     CONSTRAINT answer_is_whole CHECK ((status IS NULL) = (body IS NULL))
 );
 CREATE INDEX kept_answer_at ON kept_answer (at);

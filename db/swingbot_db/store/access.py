@@ -194,11 +194,11 @@ class Access(Rows):
             seconds=testbox_seconds,
         )
 
-    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
+    def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         row = self.select_one(
-            "SELECT digest, status, location, body FROM kept_answer WHERE who = :who AND key = :key"
-            f" AND {_KEPT}",
-            who=who,
+            "SELECT digest, status, location, body FROM kept_answer WHERE token = :token"
+            f" AND key = :key AND {_KEPT}",
+            token=token,
             key=key,
         )
         if row is None:
@@ -207,32 +207,32 @@ class Access(Rows):
             return row.digest, None
         return row.digest, KeptAnswer(status=row.status, location=row.location, body=row.body)
 
-    def carry_out(self, who: str, once: RequestKey) -> bool:
+    def carry_out(self, token: int, once: RequestKey) -> bool:
         self.execute(f"DELETE FROM kept_answer WHERE NOT ({_KEPT})")
         made = self.scalar(
-            "INSERT INTO kept_answer (who, key, digest) VALUES (:who, :key, :digest) ON CONFLICT DO"
-            " NOTHING RETURNING key",
-            who=who,
+            "INSERT INTO kept_answer (token, key, digest) VALUES (:token, :key, :digest)"
+            " ON CONFLICT DO NOTHING RETURNING key",
+            token=token,
             key=once.key,
             digest=once.digest,
         )
         return made is not None
 
-    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
-        self.carry_out(who, once)
+    def keep_answer(self, token: int, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        self.carry_out(token, once)
         self.execute(
             "UPDATE kept_answer SET status = :status, location = :location, body = :body"
-            " WHERE who = :who AND key = :key",
+            " WHERE token = :token AND key = :key",
             status=answer.status,
             location=answer.location,
             body=answer.body,
-            who=who,
+            token=token,
             key=once.key,
         )
         self.execute(
-            "DELETE FROM kept_answer WHERE who = :who AND key NOT IN (SELECT key FROM kept_answer"
-            " WHERE who = :who ORDER BY key = :key DESC, at DESC LIMIT :most)",
-            who=who,
+            "DELETE FROM kept_answer WHERE token = :token AND key NOT IN (SELECT key FROM"
+            " kept_answer WHERE token = :token ORDER BY key = :key DESC, at DESC LIMIT :most)",
+            token=token,
             key=once.key,
             most=most,
         )

@@ -94,7 +94,7 @@ def _log(
 
 def note_extension(access: Access, person: Person, table: str, testbox_seconds: float) -> None:
     """Charge the person with more boots of `table`. Raises CarriedOut."""
-    if person.once is not None and not access.carry_out(person.who, person.once):
+    if person.once is not None and not access.carry_out(person.token, person.once):
         raise CarriedOut(
             f"{table} was changed by this request before, and the answer was lost: nothing was"
             f" done again; see `swingbot show {table}`"
@@ -106,11 +106,11 @@ def note_extension(access: Access, person: Person, table: str, testbox_seconds: 
 def note_request(access: Access, person: Person, id: str, testbox_seconds: float) -> None:
     """Record the requester of a table or bisection; asked again, it is the same one."""
     if person.once is not None:
-        access.carry_out(person.who, person.once)
+        access.carry_out(person.token, person.once)
     access.note_request(person, id, testbox_seconds)
     _log(access, "compare", person.who, person.token, id)
 
 
-def keep_answer(access: Access, who: str, once: RequestKey, answer: KeptAnswer) -> None:
+def keep_answer(access: Access, token: int, once: RequestKey, answer: KeptAnswer) -> None:
     """Record the answer to a request that was carried out."""
-    access.keep_answer(who, once, answer, KEPT_ANSWERS)
+    access.keep_answer(token, once, answer, KEPT_ANSWERS)

@@ -154,24 +154,24 @@ class Access(Noun):
                 more = AskedRow(testbox_seconds=seconds, at=self.db.now())
                 self.db.asked.setdefault((child, who), more)
 
-    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
-        row = self.db.kept_answers.get((who, key))
+    def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
+        row = self.db.kept_answers.get((token, key))
         if row is None or row.at <= self.db.now() - timedelta(hours=24):
             return None
         return row.digest, row.answer
 
-    def carry_out(self, who: str, once: RequestKey) -> bool:
-        if self.kept_answer(who, once.key) is not None:
+    def carry_out(self, token: int, once: RequestKey) -> bool:
+        if self.kept_answer(token, once.key) is not None:
             return False
         row = KeptAnswerRow(digest=once.digest, answer=None, at=self.db.now())
-        self.db.kept_answers.pop((who, once.key), None)
-        self.db.kept_answers[who, once.key] = row
+        self.db.kept_answers.pop((token, once.key), None)
+        self.db.kept_answers[token, once.key] = row
         return True
 
-    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
-        self.carry_out(who, once)
-        row = self.db.kept_answers.pop((who, once.key))
-        self.db.kept_answers[who, once.key] = replace(row, answer=answer)
-        own = [name for name in self.db.kept_answers if name[0] == who]
+    def keep_answer(self, token: int, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        self.carry_out(token, once)
+        row = self.db.kept_answers.pop((token, once.key))
+        self.db.kept_answers[token, once.key] = replace(row, answer=answer)
+        own = [name for name in self.db.kept_answers if name[0] == token]
         for name in own[:-most]:
             del self.db.kept_answers[name]

@@ -388,7 +388,7 @@ class Tables:
     sessions: dict[str, SessionRow] = field(default_factory=dict)
     access_events: dict[int, AccessEventRow] = field(default_factory=dict)
     asked: dict[tuple[str, str], AskedRow] = field(default_factory=dict)
-    kept_answers: dict[tuple[str, str], KeptAnswerRow] = field(default_factory=dict)
+    kept_answers: dict[tuple[int, str], KeptAnswerRow] = field(default_factory=dict)
     unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:

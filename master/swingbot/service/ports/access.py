@@ -103,15 +103,15 @@ class Access(Protocol):
         it.
         """
 
-    def kept_answer(self, who: str, key: str) -> tuple[str, KeptAnswer | None] | None:
-        """Return the digest of the person's request with this key in the last 24 hours, and the
+    def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
+        """Return the digest of the token's request with this key in the last 24 hours, and the
         answer, None if it was not kept; None if there is no such request.
         """
 
-    def carry_out(self, who: str, once: RequestKey) -> bool:
+    def carry_out(self, token: int, once: RequestKey) -> bool:
         """Record a request as carried out; False: it was before."""
 
-    def keep_answer(self, who: str, once: RequestKey, answer: KeptAnswer, most: int) -> None:
-        """Record the answer to a request; delete those older than 24 hours, and the person's
+    def keep_answer(self, token: int, once: RequestKey, answer: KeptAnswer, most: int) -> None:
+        """Record the answer to a request; delete those older than 24 hours, and the token's
         oldest beyond `most`.
         """

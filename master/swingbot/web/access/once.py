@@ -29,14 +29,14 @@ _KEY: Final = re.compile(KEY)
 
 
 class AnswersOnce:
-    """Answers to requests with a key, by person, for a day.
+    """Answers to requests with a key, by token, for a day.
 
     Kept are answers to what was carried out; a refused request may be sent again.
     """
 
     def __init__(self, begin: OpenTransaction) -> None:
         self._begin = begin
-        self._busy: set[tuple[str, str]] = set()
+        self._busy: set[tuple[int, str]] = set()
 
     async def answer(
         self, request: Request, person: Person, make: Callable[[Person], Awaitable[Response]]
@@ -50,7 +50,7 @@ class AnswersOnce:
         if HEADER not in request.headers:
             return await make(person)
         once = RequestKey(key=_key(request), digest=_digest(request, await request.body()))
-        mine = person.who, once.key
+        mine = person.token, once.key
         if mine in self._busy:
             raise HTTPException(
                 409,
@@ -59,18 +59,18 @@ class AnswersOnce:
             )
         self._busy.add(mine)
         try:
-            if (kept := await in_turn(request, self._kept, person.who, once)) is not None:
+            if (kept := await in_turn(request, self._kept, person.token, once)) is not None:
                 return kept
             answer = await make(replace(person, once=once))
             if answer.status_code < HTTPStatus.MULTIPLE_CHOICES:
-                await in_turn(request, self._keep, person.who, once, answer)
+                await in_turn(request, self._keep, person.token, once, answer)
             return answer
         finally:
             self._busy.discard(mine)
 
-    def _kept(self, who: str, once: RequestKey) -> Response | None:
+    def _kept(self, token: int, once: RequestKey) -> Response | None:
         with self._begin("kept answer") as tx:
-            known = tx.access.kept_answer(who, once.key)
+            known = tx.access.kept_answer(token, once.key)
         if known is None:
             return None
         digest, answer = known
@@ -85,7 +85,7 @@ class AnswersOnce:
         headers = {} if answer.location is None else {"location": answer.location}
         return Response(answer.body, answer.status, headers, media_type="application/json")
 
-    def _keep(self, who: str, once: RequestKey, answer: Response) -> None:
+    def _keep(self, token: int, once: RequestKey, answer: Response) -> None:
         body = bytes(answer.body)
         if len(body) > KEPT_ANSWER_BYTES:
             return
@@ -93,7 +93,7 @@ class AnswersOnce:
             status=answer.status_code, location=answer.headers.get("location"), body=body.decode()
         )
         with self._begin("keep answer") as tx:
-            keep_answer(tx.access, who, once, kept)
+            keep_answer(tx.access, token, once, kept)
 
 
 def _key(request: Request) -> str:
