@@ -52,10 +52,17 @@ class Served:
     def key(self) -> str:
         return operator_key(secret(self.settings.secret_file))
 
-    def token(self, who: str, role: Role, groups: tuple[str, ...] | None = None) -> dict[str, str]:
+    def token(
+        self,
+        who: str,
+        role: Role,
+        groups: tuple[str, ...] | None = None,
+        *,
+        levels: bool = True,
+    ) -> dict[str, str]:
         """Headers with a new token of this person."""
         text = "swingbot_" + digest(f"{who} {role}")[:43]
-        a_person(self.engine, who, role, text, groups)
+        a_person(self.engine, who, role, text, groups, levels=levels)
         return {"Authorization": f"Bearer {text}"}
 
 

@@ -7,6 +7,7 @@
     swingbot_alerts   the same for Grafana's alert rules, with connections of its own
     swingbot_watchdog cannot log in; the service takes it to end sessions of these two
     swingbot_scoped   cannot log in; the service takes it for tokens limited to groups (`scope.py`)
+    swingbot_changes  the same for tokens that see no levels
 
 Workers have no role, because they never connect to the database.
 """
@@ -33,7 +34,8 @@ DECLARE
     wanted text;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana',
-      'swingbot_alerts', 'swingbot_watchdog', 'swingbot_scoped'] LOOP
+      'swingbot_alerts', 'swingbot_watchdog', 'swingbot_scoped',
+      'swingbot_changes'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = wanted) THEN
             EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
               wanted);
@@ -46,7 +48,8 @@ ALTER ROLE swingbot_watchdog NOLOGIN;
 GRANT pg_signal_backend, pg_read_all_stats TO swingbot_watchdog;
 ALTER ROLE swingbot_service NOINHERIT BYPASSRLS;
 ALTER ROLE swingbot_scoped NOLOGIN;
-GRANT swingbot_watchdog, swingbot_scoped TO swingbot_service;
+ALTER ROLE swingbot_changes NOLOGIN;
+GRANT swingbot_watchdog, swingbot_scoped, swingbot_changes TO swingbot_service;
 DO $$
 DECLARE
     reader text;
@@ -88,13 +91,15 @@ BEGIN
     ALTER SCHEMA swingbot OWNER TO swingbot_owner;
     CREATE SCHEMA IF NOT EXISTS swingbot_scoped;
     ALTER SCHEMA swingbot_scoped OWNER TO swingbot_owner;
+    CREATE SCHEMA IF NOT EXISTS swingbot_changes;
+    ALTER SCHEMA swingbot_changes OWNER TO swingbot_owner;
     ALTER SCHEMA public OWNER TO swingbot_owner;
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
     FOR found IN
         SELECT c.oid::regclass AS name, CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN
           'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS what
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'public')
+        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'swingbot_changes', 'public')
           AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
           AND pg_get_userbyid(c.relowner) <> 'swingbot_owner'
           AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
@@ -105,7 +110,7 @@ BEGIN
     FOR found IN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
           JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'public')
+        WHERE n.nspname IN ('swingbot', 'swingbot_scoped', 'swingbot_changes', 'public')
           AND pg_get_userbyid(p.proowner) <> 'swingbot_owner'
           AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass
             AND d.objid = p.oid AND d.deptype = 'e')

@@ -7,6 +7,9 @@ bypass row-level security (`roles.py`).
 
 PostgreSQL checks a view with the rights of its owner. The views of `db/views/` therefore exist a
 second time, in the schema of the role, with those of the caller (`security_invoker`).
+
+A token without levels takes the role swingbot_changes, which may read nothing but the views of
+`_CHANGES`: verdicts, and percentages rounded so that no ratio of two counts can be recovered.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from swingbot.service.visible_groups import VISIBLE_GROUPS, GroupsNotLimited
+from swingbot.service.visible_groups import VISIBLE, GroupsNotLimited
 
 ROLE: Final = "swingbot_scoped"
+CHANGES: Final = "swingbot_changes"
 
 _GROUPS: Final = "ANY (current_setting('swingbot.groups')::text[])"
 # With the rights of their owner: they see all rows, and say which belong to the groups.
@@ -53,6 +57,40 @@ SELECT a.variant FROM swingbot.comparison_arm a
 UNION ALL
 SELECT p.variant FROM swingbot.bisection_point p
   JOIN swingbot_scoped.bisection_in_scope b ON b.id = p.bisection
+"""
+
+
+def _rounded(percent: str) -> str:
+    """One decimal and three digits; a fall by all would say that nothing is left."""
+    digits = f"least(1, 2 - floor(log(greatest(abs({percent}), 1)::numeric))::int)"
+    return f"greatest(round(({percent})::numeric, {digits}), -99.9)::double precision"
+
+
+# Of headline metrics alone: others count events. A unit job is a number, since its name may have
+# the CPUs of the machine. A change from nothing has no percentage, and is not told from an unclear
+# one.
+_CHANGES: Final = f"""
+CREATE VIEW {CHANGES}.changed_row WITH (security_barrier) AS
+SELECT r.comparison, r.testbox, r.metric, r.arm, r.reference, r.against,
+  dense_rank() OVER (PARTITION BY r.comparison ORDER BY r.unit_job)::int AS test,
+  CASE WHEN r.change_pct IS NULL AND r.verdict <> 'invalid' THEN 'unclear' ELSE r.verdict
+  END AS verdict,
+  {_rounded("r.change_pct")} AS change_pct,
+  {_rounded("(r.detail->'interval_pct'->>0)::double precision")} AS low_pct,
+  {_rounded("(r.detail->'interval_pct'->>1)::double precision")} AS high_pct
+FROM swingbot.comparison_row r
+JOIN {ROLE}.comparison_in_scope s ON s.comparison = r.comparison
+WHERE (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL;
+
+CREATE VIEW {CHANGES}.changed_table WITH (security_barrier) AS
+SELECT c.id, c.kind, t.name AS tree, c.status, c.created_at,
+  ARRAY(SELECT DISTINCT p.testbox FROM swingbot.comparison_part p WHERE p.comparison = c.id
+    ORDER BY p.testbox) AS testboxes,
+  (SELECT jsonb_agg(jsonb_build_object('name', a.name, 'commit', v.commit, 'subject', v.subject)
+    ORDER BY a.arm) FROM swingbot.comparison_arm a JOIN swingbot.variant v ON v.id = a.variant
+    WHERE a.comparison = c.id) AS arms
+FROM swingbot.comparison c JOIN swingbot.tree t ON t.id = c.tree
+JOIN {ROLE}.comparison_in_scope s ON s.comparison = c.id
 """
 
 _TESTBOX: Final = "testbox IN (SELECT name FROM swingbot.testbox)"
@@ -148,19 +186,26 @@ ROWS: Final = {
 
 # Its comment is the digest of all this; it goes with the tables.
 _DIGESTED: Final = f"{ROLE}.comparison_in_scope"
-# The role exists, with the rights that an upgrade grants it; and this user may take it.
-_GRANTED: Final = (
-    f"coalesce(has_schema_privilege(to_regrole('{ROLE}'), to_regnamespace('{ROLE}'), 'USAGE'),"
+# The roles exist, with the rights that an upgrade grants them; and this user may take them.
+_GRANTED: Final = " AND ".join(
+    f"coalesce(has_schema_privilege(to_regrole('{role}'), to_regnamespace('{role}'), 'USAGE'),"
     " false)"
+    for role in (ROLE, CHANGES)
 )
-_USABLE: Final = f"{_GRANTED} AND pg_has_role(to_regrole('{ROLE}'), 'MEMBER')"
+_USABLE: Final = " AND ".join(
+    (_GRANTED, *(f"pg_has_role(to_regrole('{role}'), 'MEMBER')" for role in (ROLE, CHANGES)))
+)
 _MAKE: Final = f"""
 DO $$
+DECLARE
+    wanted text;
 BEGIN
-    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
-      AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN
-        CREATE ROLE {ROLE} NOLOGIN;
-    END IF;
+    FOREACH wanted IN ARRAY ARRAY['{ROLE}', '{CHANGES}'] LOOP
+        IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+          AND to_regrole(wanted) IS NULL THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+        END IF;
+    END LOOP;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL;  -- another database of this server did it just now
 END $$
@@ -174,6 +219,7 @@ BEGIN
       WHERE schemaname = 'swingbot' AND policyname = 'scope' LOOP
         EXECUTE format('DROP POLICY scope ON swingbot.%%I', found.name);
     END LOOP;
+    DROP SCHEMA IF EXISTS {CHANGES} CASCADE;
     DROP SCHEMA IF EXISTS {ROLE} CASCADE;
 END $$
 """
@@ -186,11 +232,13 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     nothing happens, and tokens limited to groups are refused. Locks no table if nothing has
     changed.
     """
-    conn.exec_driver_sql(_MAKE)
+    conn.exec_driver_sql(_MAKE.replace("%", "%%"))
     comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"
-    digest = hashlib.sha256("\n".join([_OWNED, *map(str, ROWS.items()), *views]).encode())
+    digest = hashlib.sha256("\n".join([_OWNED, _CHANGES, *map(str, ROWS.items()), *views]).encode())
     stored = conn.exec_driver_sql(comment).scalar()
-    exists = conn.exec_driver_sql(f"SELECT to_regrole('{ROLE}') IS NOT NULL").scalar()
+    exists = conn.exec_driver_sql(
+        f"SELECT num_nonnulls(to_regrole('{ROLE}'), to_regrole('{CHANGES}')) = 2"
+    ).scalar()
     granted = conn.exec_driver_sql(f"SELECT {_GRANTED}").scalar()
     if not exists or (granted and stored == digest.hexdigest()):
         return
@@ -205,6 +253,10 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
             f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {ROLE} USING ({rows});"
             f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
         )
+    conn.exec_driver_sql(
+        f"CREATE SCHEMA {CHANGES}; {_CHANGES}; GRANT USAGE ON SCHEMA {CHANGES} TO {CHANGES};"
+        f" GRANT SELECT ON ALL TABLES IN SCHEMA {CHANGES} TO {CHANGES}"
+    )
     before = conn.exec_driver_sql("SHOW search_path").scalar()
     conn.exec_driver_sql(f"SET LOCAL search_path = {ROLE}, swingbot")
     for view in views:
@@ -229,14 +281,14 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
 
 
 def forget_rows(conn: sa.Connection) -> None:
-    """Drop the views and policies of the role: they keep migrations from changing what they read,
+    """Drop the views and policies of the roles: they keep migrations from changing what they read,
     and a view cannot replace one with other columns.
     """
     conn.exec_driver_sql(_FORGET)
 
 
 def can_limit_to_groups(conn: sa.Connection) -> bool:
-    """Whether this user may take the role, and that has its views."""
+    """Whether this user may take the two roles, and these have their views."""
     return bool(conn.exec_driver_sql(f"SELECT {_USABLE}").scalar())
 
 
@@ -245,16 +297,20 @@ def take_role(conn: sa.Connection) -> None:
 
     Raises GroupsNotLimited.
     """
-    if (groups := VISIBLE_GROUPS.get()) is None:
+    if (visible := VISIBLE.get()) is None:
         return
     if not can_limit_to_groups(conn):
         raise GroupsNotLimited
     conn.execute(
         sa.text(
             "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"
-            f" set_config('search_path', '{ROLE}, swingbot', true),"
+            " set_config('search_path', :path, true),"
             " set_config('row_security', 'on', true),"
-            f" set_config('role', '{ROLE}', true)"
+            " set_config('role', :role, true)"
         ),
-        {"groups": list(groups)},
+        {
+            "groups": list(visible.groups),
+            "path": f"{ROLE}, swingbot" if visible.levels else CHANGES,
+            "role": ROLE if visible.levels else CHANGES,
+        },
     )

@@ -23,8 +23,10 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.web import service
 from swingbot.core.stats.findings import look
+from swingbot.service.visible_groups import VISIBLE, Visible
 from swingbot.web.api.operations import OPERATIONS
 from swingbot.web.pages.kinds import PLURALS
+from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_jobs import codec
 from tests.database import fresh
@@ -117,6 +119,7 @@ def scripts(
             recover(engine, brain.repo, brain.poll)
             scripts.get("list of incidents", "/incidents.json")
             ask_over_http(scripts, [base, *made])
+            ask_without_levels(scripts)
             yield scripts
         engine.dispose()
 
@@ -273,6 +276,20 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     post("", "/commits/known", status=400, commits=["x"])
     post("", f"/comparison/{lab.documents['comparison asked for'][0]['id']}/cancel", status=403)
     del lab.documents[""]
+
+
+def ask_without_levels(lab: Scripts) -> None:
+    """What a token that sees changes only gets; here everybody may read everything."""
+    settings = load(environ=lab.environment)
+    before = VISIBLE.set(Visible(("vm-icount",), levels=False))
+    engine = make_engine(settings.db.url)
+    try:
+        with engine.connect() as conn:
+            lab.keep("line of changes", read.list_of_changes(conn, "comparisons"))
+            lab.keep("table of changes", read.table_of_changes(conn, "c1"))
+    finally:
+        VISIBLE.reset(before)
+        engine.dispose()
 
 
 # Names of documents that are not those of a shape, or lists of one.

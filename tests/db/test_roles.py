@@ -16,7 +16,7 @@ from swingbot.app import postgres
 from swingbot.app.cli import main
 from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.core.access.roles import Role
-from swingbot.service.visible_groups import VISIBLE_GROUPS
+from swingbot.service.visible_groups import VISIBLE, Visible
 from swingbot_db import migrate, read, roles, scope
 from swingbot_db.engine import make_engine
 from swingbot_db.role_trials import REFUSED, trials
@@ -310,11 +310,11 @@ def test_the_service_limits_transactions_to_groups(database: Database) -> None:
     with database.engine(roles.SERVICE).connect() as conn:
         assert read.can_limit_to_groups(conn)
         conn.rollback()
-        before = VISIBLE_GROUPS.set(("mine",))
+        before = VISIBLE.set(Visible(("mine",)))
         try:
             assert read.testbox_groups(conn) == ["mine"]
         finally:
-            VISIBLE_GROUPS.reset(before)
+            VISIBLE.reset(before)
         conn.rollback()
         assert read.testbox_groups(conn) == ["mine", "theirs"]
 

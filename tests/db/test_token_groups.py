@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from starlette.routing import Route
 
 from swingbot.app.cli import main
-from swingbot.core.access.roles import Role
+from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
-from swingbot.service.visible_groups import VISIBLE_GROUPS
+from swingbot.service.visible_groups import VISIBLE, Visible
 from swingbot.web.api import by_group
 from tests import builders as make
 from tests.database import fresh
@@ -146,6 +146,7 @@ class World:
     site: Served
     hidden: Hidden
     scoped: dict[str, str]
+    changes: dict[str, str]  # of both groups, without levels
     operator: dict[str, str]
 
     def get(self, address: str, **headers: str) -> httpx.Response:
@@ -162,6 +163,7 @@ def world(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -
             site=site,
             hidden=hidden,
             scoped=site.token("Pat", Role.READER, (OWN,)),
+            changes=site.token("Cy", Role.READER, (OWN, f"{WORD}-box"), levels=False),
             operator=site.token("Opal", Role.OPERATOR),
         )
 
@@ -343,7 +345,12 @@ def test_what_testboxes_of_the_group_measured_is_served(world: World) -> None:
         assert mine.status_code == all_.status_code == 200, (address, mine.text)
     table = f"/comparison/c{lab.comparison}/table.csv"
     assert world.get(table).text == world.site.client.get(table, headers=world.operator).text
-    assert world.get("/login.json").json() == {"who": "Pat", "role": "reader", "groups": [OWN]}
+    assert world.get("/login.json").json() == {
+        "who": "Pat",
+        "role": "reader",
+        "groups": [OWN],
+        "levels": True,
+    }
 
 
 def test_every_change_is_refused(world: World) -> None:
@@ -361,12 +368,12 @@ def test_every_change_is_refused(world: World) -> None:
 
 
 @contextmanager
-def visible(groups: Sequence[str]) -> Iterator[None]:
-    before = VISIBLE_GROUPS.set(groups)
+def visible(groups: Sequence[str], *, levels: bool = True) -> Iterator[None]:
+    before = VISIBLE.set(Visible(groups, levels))
     try:
         yield
     finally:
-        VISIBLE_GROUPS.reset(before)
+        VISIBLE.reset(before)
 
 
 def test_the_database_refuses_what_is_not_declared(world: World) -> None:
@@ -387,6 +394,97 @@ def test_the_database_refuses_what_is_not_declared(world: World) -> None:
                 read += 1
             conn.rollback()
         assert read > 15
+
+
+# Where levels are: of what was measured, of machines, and of what rows state of them.
+LEVELS: Final = """
+SELECT value FROM sample UNION SELECT mean FROM boot_mean UNION SELECT seconds FROM boot
+UNION SELECT (side->>key)::double precision FROM comparison_row r
+  CROSS JOIN LATERAL (VALUES (r.detail->'base'), (r.detail->'head')) s(side)
+  CROSS JOIN LATERAL (VALUES ('mean'), ('stddev')) k(key)
+UNION SELECT unnest("values") FROM observation
+"""
+_NUMBER: Final = re.compile(r"(?<![0-9a-f])[0-9][0-9, ]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?![0-9a-f])")
+FACTS: Final = re.compile(r"QEMU|q35|512M|vcpu|emulated|microcode|\bnr_", re.IGNORECASE)
+
+
+def _spellings(level: float) -> set[str]:
+    """How a page, a table or a plot may print a level; those of fewer than four digits are of
+    anything.
+    """
+    rounded = {f"{level:.{digits}f}" for digits in range(4)} | {f"{level:.{n}g}" for n in (4, 5, 6)}
+    all_ = rounded | {
+        repr(level),
+        str(round(level)),
+        f"{level:,.0f}",
+        f"{level:,.0f}".replace(",", " "),
+    }
+    return {one for one in all_ if sum(letter.isdigit() for letter in one.strip("0.")) >= 4}
+
+
+def test_a_token_without_levels_gets_none_at_any_address(world: World) -> None:
+    levels = world.site.conn.execute(sa.text(LEVELS)).scalars().all()
+    spelled = {one for level in levels if level is not None for one in _spellings(abs(level))}
+    assert len(spelled) > 50 and f"{LEVEL:.0f}" in spelled
+    own, numbers = _own(world.site), world.hidden.numbers
+    both = {kind: [*own[kind], *numbers[kind]] for kind in numbers}
+    answered, leaks, control = set(), [], 0
+    for address in dict.fromkeys(_addresses(world, both)):
+        answer = _read(world, address, world.changes)
+        assert answer.status_code in (200, 400, 403, 404), (address, answer.text)
+        shown = _NUMBER.findall(f"{answer.headers} {answer.text}")
+        if answer.status_code == 200:
+            answered.add(address.split("?")[0].split("/")[1].removesuffix(".json"))
+        facts = [] if address.startswith("/api/") else FACTS.findall(answer.text)
+        if found := [*spelled.intersection(shown), *facts]:
+            leaks.append(f"{address}: {found[:5]}")
+        if address.startswith("/comparison/") and address.endswith(".json"):
+            full = _read(world, address, world.operator).text
+            control += any(one in full for one in spelled)
+    assert not leaks, leaks
+    assert control > 2
+    assert answered == {
+        *("comparison", "comparisons", "experiment", "experiments"),
+        *("login", "favicon.ico", "robots.txt", "install", "api", "static"),
+    }, answered
+
+
+def test_a_token_without_levels_sees_by_how_many_percent_a_table_moved(world: World) -> None:
+    lab, client = world.site.lab, world.site.client
+    path = f"/comparison/c{lab.comparison}"
+    full = client.get(f"{path}.json", headers=world.operator).json()
+    mine = client.get(f"{path}.json", headers=world.changes).json()
+    headline = {row["metric"]: row for row in full["rows"] if row["headline"]}
+    assert mine["rows"] and {row["metric"] for row in mine["rows"]} == headline.keys()
+    for row in mine["rows"]:
+        whole = headline[row["metric"]]
+        assert row["change_pct"] == round(whole["change_pct"], 1)
+        assert row["verdict"] == whole["verdict"]
+    page = client.get(path, headers=world.changes)
+    assert page.status_code == 200 and f"{mine['rows'][0]['change_pct']:+.1f}" in page.text.replace(
+        "−", "-"
+    )
+    (line, *_) = client.get("/comparisons.json?status=done", headers=world.changes).json()
+    assert line["worse"] + line["better"] + line["same"] >= 0 and "headline" not in line
+    refused = client.get(f"/boot/x{lab.boot}.json", headers=world.changes)
+    assert refused.status_code == 403 and "only for changes in percent" in refused.json()["detail"]
+
+
+def test_the_database_has_no_levels_for_such_a_token(world: World) -> None:
+    tables = (
+        "SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('swingbot', 'public')"
+    )
+    views = "SELECT schemaname, viewname FROM pg_views WHERE schemaname LIKE 'swingbot%'"
+    with world.site.engine.connect() as conn:
+        every = conn.execute(sa.text(f"{tables} UNION {views}")).all()
+    readable = set()
+    with world.site.engine.connect() as conn, visible((OWN, f"{WORD}-box"), levels=False):
+        for schema, name in every:
+            with suppress(sa.exc.ProgrammingError):
+                conn.execute(sa.text(f'SELECT * FROM {schema}."{name}"'))
+                readable.add(name)
+            conn.rollback()
+    assert readable == {"changed_row", "changed_table"}
 
 
 def test_requests_of_others_take_no_role(world: World) -> None:
@@ -416,6 +514,7 @@ def test_a_session_of_such_a_token_has_the_same_limits(world: World) -> None:
     ("words", "open_", "sentence"),
     [
         (("--role", "reader", "--group", "none"), False, "no testbox has the group 'none'; groups"),
+        (("--role", "reader", "--changes-only"), False, "--changes-only needs --group"),
         (("--role", "submitter", "--group", OWN), False, "--group limits the role reader only"),
         (("--role", "reader", "--group", OWN), True, "everybody can read the pages"),
     ],
@@ -447,7 +546,12 @@ def _create(world: World, place: Path, *words: str, **more: str) -> Any:
 
 
 def test_addresses_are_refused_until_they_are_declared() -> None:
-    assert by_group.answers("HEAD", "/comparisons") and by_group.answers("GET", "/boot/x1.json")
+    few = Person(who="Pat", role=Role.READER, token=2, groups=(OWN,))
+    changes = replace(few, levels=False)
+    assert by_group.answers(few, "HEAD", "/comparisons")
+    assert by_group.answers(few, "GET", "/boot/x1.json")
+    assert by_group.answers(changes, "GET", "/comparison/c1.json")
+    assert not by_group.answers(changes, "GET", "/boot/x1.json")
     for method, path in (
         ("GET", "/comparison/c1/progress"),
         ("GET", "/comparison/c1/reproduce.json"),
@@ -459,4 +563,5 @@ def test_addresses_are_refused_until_they_are_declared() -> None:
         ("DELETE", "/comparisons"),
         ("POST", "/compare"),
     ):
-        assert not by_group.answers(method, path), path
+        assert not by_group.answers(few, method, path), path
+        assert not by_group.answers(changes, method, path), path

@@ -19,10 +19,12 @@ def a_person(
     role: Role,
     text: str | None = None,
     groups: tuple[str, ...] | None = None,
+    *,
+    levels: bool = True,
 ) -> Person:
     """Store a new token of `who` (its text is `text`) and return its holder."""
     stored = digest(text or secrets.token_urlsafe(32))
     with transactions(engine)("token") as tx:
-        new = NewToken(who=who, role=role, digest=stored, by="test", groups=groups)
+        new = NewToken(who=who, role=role, digest=stored, by="test", groups=groups, levels=levels)
         number = create_token(tx.access, new)
-    return Person(who=who, role=role, token=number, groups=groups)
+    return Person(who=who, role=role, token=number, groups=groups, levels=levels)

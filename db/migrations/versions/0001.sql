@@ -784,6 +784,7 @@ CREATE TABLE access_token (
     digest     text UNIQUE CHECK (digest ~ '^[0-9a-f]{64}$'),           -- SHA-256 of the token; NULL: the operator's key, which is derived from a file
     trees      text[] CHECK (trees IS NULL OR (role = 'submitter' AND cardinality(trees) > 0)), -- of which it may request tables; NULL: of all
     groups     text[] CHECK (groups IS NULL OR (role = 'reader' AND cardinality(groups) > 0)), -- testbox groups that it may see; NULL: all
+    levels     boolean NOT NULL DEFAULT true CHECK (levels OR groups IS NOT NULL), -- false: it sees changes in percent only
     note       text,
     made_by    text NOT NULL,
     made_at    timestamptz NOT NULL DEFAULT now(),

@@ -14,6 +14,7 @@ from swingbot_db.scope import can_limit_to_groups
 from .access import access_events, asked_by, testbox_groups, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
+from .changes import list_of_changes, table_of_changes
 from .choices import LISTS, list_choices
 from .compilers import list_compilers
 from .estimate import LabQueue, mean_boot_seconds
@@ -98,6 +99,7 @@ __all__ = [
     "list_experiments",
     "list_incidents",
     "list_metrics",
+    "list_of_changes",
     "list_orders",
     "list_reports",
     "list_testboxes",
@@ -130,6 +132,7 @@ __all__ = [
     "status",
     "switch",
     "table",
+    "table_of_changes",
     "testbox",
     "testbox_groups",
     "testbox_news",

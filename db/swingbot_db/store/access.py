@@ -16,7 +16,7 @@ from swingbot_db.store.rows import Rows
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _KEPT: Final = "at > now() - interval '24 hours'"
 _PERSON: Final = (
-    "t.id, t.who, t.role, t.trees, t.groups,"
+    "t.id, t.who, t.role, t.trees, t.groups, t.levels,"
     " t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS stale"
 )
 _USED: Final = """
@@ -37,8 +37,9 @@ class Access(Rows):
     def add_token(self, new: NewToken) -> int:
         return int(
             self.scalar(
-                "INSERT INTO access_token (who, role, digest, trees, groups, note, made_by,"
-                " expires_at) VALUES (:who, :role, :digest, :trees, :groups, :note, :by, now() +"
+                "INSERT INTO access_token (who, role, digest, trees, groups, levels, note, made_by,"
+                " expires_at) VALUES (:who, :role, :digest, :trees, :groups, :levels, :note, :by,"
+                " now() +"
                 " CAST(:life AS interval)) RETURNING id",
                 who=new.who,
                 role=new.role.value,
@@ -46,6 +47,7 @@ class Access(Rows):
                 life=new.life,
                 trees=None if new.trees is None else list(new.trees),
                 groups=None if new.groups is None else list(new.groups),
+                levels=new.levels,
                 note=new.note,
                 by=new.by,
             )
@@ -117,7 +119,7 @@ class Access(Rows):
     def end_session(self, digest: str) -> Person | None:
         row = self.select_one(
             "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
-            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups",
+            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups, t.levels",
             digest=digest,
         )
         return None if row is None else _person(row)
@@ -246,4 +248,11 @@ def _asked_for(id: str) -> tuple[str, int]:
 
 def _person(row: sa.Row[Any]) -> Person:
     trees, groups = (None if few is None else tuple(few) for few in (row.trees, row.groups))
-    return Person(who=row.who, role=Role(row.role), token=row.id, trees=trees, groups=groups)
+    return Person(
+        who=row.who,
+        role=Role(row.role),
+        token=row.id,
+        trees=trees,
+        groups=groups,
+        levels=row.levels,
+    )

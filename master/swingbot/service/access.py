@@ -27,7 +27,8 @@ def create_token(access: Access, new: NewToken) -> int:
     number = access.add_token(new)
     trees = f", trees {' '.join(new.trees)}" if new.trees is not None else ""
     groups = f", groups {' '.join(new.groups)}" if new.groups is not None else ""
-    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}{groups}")
+    levels = "" if new.levels else ", changes only"
+    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}{groups}{levels}")
     return number
 
 

@@ -1,7 +1,7 @@
-"""The testbox groups that the request in progress may see, for whoever reads the database.
+"""What the request in progress may see of the database, for whoever reads that.
 
-The web service sets them for a token limited to groups; each transaction that begins in that
-request is then limited to their rows (`swingbot_db/scope.py`).
+The web service sets it for a token limited to testbox groups; each transaction that begins in that
+request is then limited to their rows, or to the changes in these (`swingbot_db/scope.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -22,14 +23,27 @@ class GroupsNotLimited(Exception):
         )
 
 
-VISIBLE_GROUPS: Final[ContextVar[Sequence[str] | None]] = ContextVar("groups", default=None)
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """`groups` of testboxes; without `levels` only by how many percent something changed."""
+
+    groups: Sequence[str]
+    levels: bool = True
+
+
+VISIBLE: Final[ContextVar[Visible | None]] = ContextVar("visible", default=None)
+
+
+def changes_only() -> bool:
+    """Whether the request in progress may see no level."""
+    return (visible := VISIBLE.get()) is not None and not visible.levels
 
 
 @contextmanager
 def everything_visible() -> Iterator[None]:
     """See all rows: for what does not depend on the person, and to find out who it is."""
-    before = VISIBLE_GROUPS.set(None)
+    before = VISIBLE.set(None)
     try:
         yield
     finally:
-        VISIBLE_GROUPS.reset(before)
+        VISIBLE.reset(before)

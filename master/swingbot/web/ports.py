@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Protocol
 
 import sqlalchemy as sa
 
+from swingbot.core.model.change_documents import TableOfChanges
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, Gate, Incident, Table
 from swingbot.service.ports.kernels import KernelRecords
@@ -99,6 +100,15 @@ class ReadModels(ResultReads, MetricReads, TableReads, Protocol):
     def raw_manifest(self, conn: Connection, id: str) -> Row: ...
     def sample_pages(self, reading: Reading, id: str) -> Iterator[list[Row]]: ...
     def list_choices(self, conn: Connection, plural: str) -> dict[str, list[str]]: ...
+    def table_of_changes(self, conn: Connection, id: int | str) -> TableOfChanges: ...
+    def list_of_changes(
+        self,
+        conn: Connection,
+        plural: str,
+        filters: Filters = None,
+        limit: int = 50,
+        after: str = "",
+    ) -> ListPiece: ...
     def list_comparisons(
         self, conn: Connection, filters: Filters = None, limit: int = 50, after: str = ""
     ) -> ListPiece: ...

@@ -29,7 +29,12 @@ class Access(Noun):
         self.db.tokens[number] = TokenRow(
             digest=new.digest,
             person=Person(
-                who=new.who, role=new.role, token=number, trees=new.trees, groups=new.groups
+                who=new.who,
+                role=new.role,
+                token=number,
+                trees=new.trees,
+                groups=new.groups,
+                levels=new.levels,
             ),
             expires_at=None if new.life is None else self.db.now() + new.life,
         )

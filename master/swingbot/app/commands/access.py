@@ -64,6 +64,11 @@ def token() -> None:
     multiple=True,
     help="Only for what testboxes of this group measured (role reader); may be repeated.",
 )
+@click.option(
+    "--changes-only",
+    is_flag=True,
+    help="With --group: verdicts and changes in percent, but no levels.",
+)
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
 def create(
@@ -73,6 +78,7 @@ def create(
     life: str,
     trees: tuple[str, ...],
     groups: tuple[str, ...],
+    changes_only: bool,
     note: str | None,
     json_: bool,
 ) -> None:
@@ -80,7 +86,8 @@ def create(
 
     With --tree it requests, extends and cancels tables of these trees only;
     it reads what its role reads.
-    With --group it reads what testboxes of these groups measured, and no more.
+    With --group it reads what testboxes of these groups measured, and no more;
+    with --changes-only of that only by how many percent something changed.
 
     \b
     Examples:
@@ -90,6 +97,8 @@ def create(
     """
     if trees and role != Role.SUBMITTER:
         raise RequestError("--tree limits the role submitter only")
+    if changes_only and not groups:
+        raise RequestError("--changes-only needs --group: testboxes whose levels are withheld")
     if groups:
         _check_groups(session, role, groups)
     try:
@@ -104,6 +113,7 @@ def create(
         life=lasting,
         trees=tuple(dict.fromkeys(trees)) or None,
         groups=tuple(dict.fromkeys(groups)) or None,
+        levels=not changes_only,
         note=note,
         by=somebody(),
     )
@@ -115,7 +125,7 @@ def create(
     with session.reading() as conn:
         (row,) = (row for row in read.tokens(conn, over=True, who=name) if row["id"] == number)
     if json_:
-        keys = ("id", "who", "role", "trees", "groups", "expires_at")
+        keys = ("id", "who", "role", "trees", "groups", "levels", "expires_at")
         say_json({key: row[key] for key in keys} | {"token": new_token})
         return
     click.echo(new_token)
@@ -124,6 +134,8 @@ def create(
         for what, few in (("trees", new.trees), ("testbox groups", new.groups))
         if few
     ]
+    if changes_only:
+        limits.append("changes only")
     limited = f" ({'; '.join(limits)})" if limits else ""
     until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
@@ -174,6 +186,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "role": "ROLE",
         "trees": "TREES",
         "groups": "GROUPS",
+        "levels": "LEVELS",
         "made_at": "CREATED",
         "made_by": "BY",
         "expires_at": "EXPIRES",
@@ -182,7 +195,9 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "note": "NOTE",
     }
     shown = [
-        row | {key: " ".join(row[key]) if row[key] else "all" for key in ("trees", "groups")}
+        row
+        | {key: " ".join(row[key]) if row[key] else "all" for key in ("trees", "groups")}
+        | {"levels": "yes" if row["levels"] else "no"}
         for row in rows
     ]
     click.echo(

@@ -50,6 +50,7 @@ class Person:
     trees: tuple[str, ...] | None = None  # whose tables it may request and change; None: of all
     once: RequestKey | None = None  # of the request that they make
     groups: tuple[str, ...] | None = None  # of testboxes, all that it may see; None: everything
+    levels: bool = True  # False: of what these measured it sees changes in percent only
 
     @property
     def ref_name(self) -> str:
@@ -69,11 +70,14 @@ def tree_refusal(person: Person, tree: str) -> str | None:
 
 
 def group_refusal(person: Person) -> str:
-    """Why an address that cannot be limited to testbox groups refuses their tokens."""
-    return (
-        f"{person.who}'s token is only for testboxes of {', '.join(person.groups or ())}, and this"
-        " address is not limited to them: ask the operator for another."
+    """Why an address that cannot be limited to what a token may see refuses it."""
+    limit = (
+        f"for testboxes of {', '.join(person.groups or ())}, and this address is not limited to"
+        " them"
+        if person.levels
+        else "for changes in percent, and this address shows more"
     )
+    return f"{person.who}'s token is only {limit}: ask the operator for another."
 
 
 def may(role: Role, needs: Role) -> bool:

@@ -18,6 +18,7 @@ class WhoseToken(TypedDict):
     who: str | None  # person; null: anonymous
     role: str | None  # `reader`, `submitter`, `moderator` or `operator`
     groups: list[str] | None  # testbox groups that it may see; null: all
+    levels: bool | None  # false: of these it sees changes in percent only
 
 
 class QueuedKeys(TypedDict):

@@ -81,6 +81,7 @@ class NewToken(TypedDict):
     role: str  # `reader`, `submitter`, `moderator` or `operator`
     trees: list[str] | None  # whose tables it may request; null: all
     groups: list[str] | None  # testbox groups that it may see; null: all
+    levels: bool  # false: of these it sees changes in percent only
     expires_at: str | None  # time; null: never
     token: str  # shown once
 
@@ -92,6 +93,7 @@ class Token(TypedDict):
     key: bool  # the key that `swingbot key` prints
     trees: list[str] | None  # whose tables it may request; null: all
     groups: list[str] | None  # testbox groups that it may see; null: all
+    levels: bool  # false: of these it sees changes in percent only
     note: str | None  # its purpose
     made_by: str  # who made it
     made_at: str  # time

@@ -21,6 +21,7 @@ class NewToken:
     life: timedelta | None = None  # None: until revoked
     trees: tuple[str, ...] | None = None  # None: of all trees
     groups: tuple[str, ...] | None = None  # testbox groups; None: all
+    levels: bool = True  # False: changes only
     note: str | None = None
     by: str
 

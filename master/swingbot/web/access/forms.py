@@ -77,7 +77,7 @@ class Forms:
         sessions: Sessions,
         rate: Rate = UNLIMITED,
         now: Callable[[], float] = time.monotonic,
-        by_group: Callable[[str, str], bool] = lambda method, path: False,
+        by_group: Callable[[Person, str, str], bool] = lambda person, method, path: False,
         quota_left: Callable[[Person], Mapping[str, str]] = lambda person: {},
     ) -> None:
         """`rate` limits how often one token may write. `by_group` is that of `ReadAccess`,
@@ -119,7 +119,9 @@ class Forms:
         if refused is not None:
             raise HTTPException(401 if person is None else 403, refused)
         assert person is not None
-        if person.groups is not None and not self._by_group(request.method, request.url.path):
+        if person.groups is not None and not self._by_group(
+            person, request.method, request.url.path
+        ):
             raise HTTPException(403, group_refusal(person))
         wait = self._writes.take(str(person.token), self._now())
         if wait > 0:
@@ -219,6 +221,7 @@ class Forms:
                 "who": person and person.who,
                 "role": person and person.role,
                 "groups": person and person.groups,
+                "levels": person and person.levels,
             },
             headers={"cache-control": "no-store", **left},
         )

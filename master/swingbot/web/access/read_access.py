@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swingbot.core.access.roles import Person, group_refusal
-from swingbot.service.visible_groups import VISIBLE_GROUPS, everything_visible
+from swingbot.service.visible_groups import VISIBLE, Visible, everything_visible
 
 from ..http.error_response import failure, wants_json
 from ..http.fair_threads import in_turn
@@ -64,8 +64,8 @@ class ReadSettings:
 class ReadAccess:
     """`worker`: whether a request has the token of an attempt; workers fetch kernels with it.
 
-    `by_group`: whether a method and path answer tokens limited to testbox groups, whose requests
-    see only the rows of these.
+    `by_group`: whether a method and path answer the token of a person that is limited to testbox
+    groups, whose requests see only the rows of these.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ReadAccess:
         sessions: Sessions,
         reading: ReadSettings,
         worker: Callable[[HTTPConnection], bool],
-        by_group: Callable[[str, str], bool],
+        by_group: Callable[[Person, str, str], bool],
     ) -> None:
         self._app, self._renderer, self._sessions, self._reading = (
             app,
@@ -86,7 +86,7 @@ class ReadAccess:
         self._worker, self._by_group = worker, by_group
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        before = VISIBLE_GROUPS.set(None)
+        before = VISIBLE.set(None)
         try:
             refused = (
                 await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
@@ -98,7 +98,7 @@ class ReadAccess:
                     READER.set(await self._reader(HTTPConnection(scope), scope["method"]))
             await (refused or self._app)(scope, receive, send)
         finally:
-            VISIBLE_GROUPS.reset(before)
+            VISIBLE.reset(before)
 
     async def _reader(self, request: HTTPConnection, method: str) -> Reader | None:
         """Return who a page greets; None for what is not read as a page."""
@@ -147,7 +147,7 @@ class ReadAccess:
         """Limit what this request reads to the groups of its token."""
         if person.groups is None:
             return None
-        if not self._by_group(method, path):
+        if not self._by_group(person, method, path):
             return failure(self._renderer, request, 403, group_refusal(person))
-        VISIBLE_GROUPS.set(person.groups)
+        VISIBLE.set(Visible(person.groups, person.levels))
         return None

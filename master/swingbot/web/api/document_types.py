@@ -13,6 +13,7 @@ from typing import Final
 
 from swingbot.core.model import (
     answer_documents,
+    change_documents,
     common_keys,
     documents,
     list_documents,
@@ -28,6 +29,7 @@ MODULES: Final[Sequence[ModuleType]] = (
     order_documents,
     report_documents,
     list_documents,
+    change_documents,
     plan_documents,
     result_documents,
     upkeep_documents,

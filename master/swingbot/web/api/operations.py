@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
 from typing import Any, Final
 
@@ -31,13 +32,29 @@ JSON: Final = ".json"
 KNOWN: Final = "/commits/known"  # changes nothing
 
 
+class Limited(IntEnum):
+    """What tokens limited to testbox groups get at an address."""
+
+    REFUSED = 0
+    ROWS = 1  # what their groups measured; those without levels are refused
+    CHANGES = 2  # those without levels get changes in percent
+
+
+# What a token without levels gets in place of a document.
+_OF_CHANGES: Final = {"Table": "TableOfChanges", "LineOfATable": "LineOfChanges"}
+
+
+def _answers(document: str, limited: Limited) -> list[str]:
+    return [document, *([_OF_CHANGES[document]] if limited is Limited.CHANGES else [])]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """`answers` are the types that its document may have; `listed`: it is a list of them.
 
     `role` is what a change needs; None: it only reads. `statuses` are those of answers with the
-    document, and `query` explains each parameter. `by_group`: tokens limited to testbox groups are
-    answered, with what belongs to these; elsewhere they are refused (`by_group.py`).
+    document, and `query` explains each parameter. `limited`: what tokens limited to testbox groups
+    get there (`by_group.py`).
     """
 
     method: str = "GET"
@@ -49,7 +66,7 @@ class Operation:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Callable[[], Schema] | None = None
     statuses: Sequence[int] = (200,)
-    by_group: bool = False
+    limited: Limited = Limited.REFUSED
 
     @property
     def once(self) -> bool:
@@ -61,12 +78,12 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
-def _list(plural: str, line: str, *filters: str, by_group: bool = False) -> Operation:
+def _list(plural: str, line: str, *filters: str, limited: Limited = Limited.REFUSED) -> Operation:
     return Operation(
-        by_group=by_group,
+        limited=limited,
         path=f"/{plural}{JSON}",
         about=f"List {plural}; the header Link has the address of the next rows.",
-        answers=[line],
+        answers=_answers(line, limited),
         listed=True,
         query={name: _FILTERS.get(name, "filter; commas separate values") for name in filters}
         | {"limit": "rows at most, 1 to 500 (100)", "after": "cursor, from Link"},
@@ -74,15 +91,15 @@ def _list(plural: str, line: str, *filters: str, by_group: bool = False) -> Oper
 
 
 def _show(
-    kind: str, answer: str, about: str = "", *, by_group: bool = False, **query: str
+    kind: str, answer: str, about: str = "", *, limited: Limited = Limited.REFUSED, **query: str
 ) -> Operation:
     parameter = "{name}" if kind in ("tree", "testbox") else "{id}"
     key = "{build_key}" if kind == "kernel" else parameter
     return Operation(
-        by_group=by_group,
+        limited=limited,
         path=f"/{kind}/{key}{JSON}",
         about=about or f"Show {_a(kind)}.",
-        answers=[answer],
+        answers=_answers(answer, limited),
         query=query,
     )
 
@@ -153,7 +170,10 @@ OPERATIONS: Final[Sequence[Operation]] = (
         statuses=(200, 503),
     ),
     Operation(
-        by_group=True, path="/login.json", about="Whose token this is.", answers=["WhoseToken"]
+        limited=Limited.CHANGES,
+        path="/login.json",
+        about="Whose token this is.",
+        answers=["WhoseToken"],
     ),
     Operation(
         path="/tokens.json",
@@ -163,10 +183,10 @@ OPERATIONS: Final[Sequence[Operation]] = (
         role=Role.READER,
         query={"over": "1: also those that expired or were revoked"},
     ),
-    _list("comparisons", "LineOfATable", *_OF_TABLES, by_group=True),
-    _list("experiments", "LineOfATable", *_OF_TABLES, by_group=True),
-    _list("bisections", "LineOfABisection", *_OF_BISECTIONS, by_group=True),
-    _list("incidents", "LineOfAnIncident", *_OF_INCIDENTS, by_group=True),
+    _list("comparisons", "LineOfATable", *_OF_TABLES, limited=Limited.CHANGES),
+    _list("experiments", "LineOfATable", *_OF_TABLES, limited=Limited.CHANGES),
+    _list("bisections", "LineOfABisection", *_OF_BISECTIONS, limited=Limited.ROWS),
+    _list("incidents", "LineOfAnIncident", *_OF_INCIDENTS, limited=Limited.ROWS),
     _list("reports", "LineOfAReport", "state", "kind", "incident", "since"),
     _list(
         "orders",
@@ -177,18 +197,18 @@ OPERATIONS: Final[Sequence[Operation]] = (
         "tree",
         "series",
         "since",
-        by_group=True,
+        limited=Limited.ROWS,
     ),
-    _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group", by_group=True),
+    _list("testboxes", "LineOfATestbox", "name", "state", "tbox_group", limited=Limited.ROWS),
     _list("compilers", "LineOfACompiler", "worker", "name"),
     _list("trees", "LineOfATree", "name", "state"),
-    _list("metrics", "LineOfAMetric", "testbox", "unit_job", "metric", by_group=True),
-    _show("comparison", "Table", after=_NEXT, by_group=True),
-    _show("experiment", "Table", after=_NEXT, by_group=True),
-    _show("bisection", "Bisection", by_group=True),
+    _list("metrics", "LineOfAMetric", "testbox", "unit_job", "metric", limited=Limited.ROWS),
+    _show("comparison", "Table", after=_NEXT, limited=Limited.CHANGES),
+    _show("experiment", "Table", after=_NEXT, limited=Limited.CHANGES),
+    _show("bisection", "Bisection", limited=Limited.ROWS),
     *(
         Operation(
-            by_group=True,
+            limited=Limited.ROWS,
             path=f"/{kind}/{{id}}/progress.json",
             about=f"How far {_a(kind)} is; /{kind}/{{id}}/progress streams what changes.",
             answers=["ProgressOfARequest"],
@@ -196,21 +216,21 @@ OPERATIONS: Final[Sequence[Operation]] = (
         for kind in ids.REQUESTS
     ),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/bisection/{id}/explanation.json",
         about="What a bisection believes and why; its log is log.txt or log.jsonl.",
         answers=["Explanation"],
     ),
-    _show("incident", "Incident", by_group=True),
+    _show("incident", "Incident", limited=Limited.ROWS),
     _show("report", "Report"),
-    _show("order", "Order", by_group=True),
-    _show("boot", "Boot", after=_NEXT, by_group=True),
-    _show("variant", "Variant", by_group=True),
-    _show("kernel", "KernelBuild", "Show the build of a kernel.", by_group=True),
+    _show("order", "Order", limited=Limited.ROWS),
+    _show("boot", "Boot", after=_NEXT, limited=Limited.ROWS),
+    _show("variant", "Variant", limited=Limited.ROWS),
+    _show("kernel", "KernelBuild", "Show the build of a kernel.", limited=Limited.ROWS),
     _show("tree", "Tree"),
-    _show("testbox", "Testbox", by_group=True),
+    _show("testbox", "Testbox", limited=Limited.ROWS),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/search.json",
         about="Find what matches every word.",
         answers=["Search"],
@@ -227,21 +247,21 @@ OPERATIONS: Final[Sequence[Operation]] = (
         },
     ),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/results.json",
         about="Compare kernels by boots that exist; with fewer than two: what can be compared.",
         answers=["Results", "ChoiceOfKernels"],
         query=_RESULTS,
     ),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/metric/{tree}/{testbox}/{unit_job}/{metric}.json",
         about="A metric over all measured commits.",
         answers=["MetricOverCommits"],
         query=_CONFIGURATION,
     ),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/metric.json",
         about="A metric over all measured commits; names may be left out if only one fits.",
         answers=["MetricOverCommits"],
@@ -267,13 +287,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation(path="/moderation.json", about="Reports that wait.", answers=["Moderation"]),
     Operation(path="/outbox.json", about="Mails to be sent, and sent.", answers=["Outbox"]),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/raw/{id}/manifest.json",
         about="Files and runs behind an object; each file is at /raw/{id}/PATH.",
         answers=["ManifestOfRawResults"],
     ),
     Operation(
-        by_group=True,
+        limited=Limited.ROWS,
         path="/raw/{id}/order.json",
         about="The order behind a boot: jobs/schema/order-1.schema.json.",
         answers=[],

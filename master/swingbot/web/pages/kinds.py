@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Bisection
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.service.kernel.bisected_config import config_changes
+from swingbot.service.visible_groups import changes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
@@ -148,14 +150,20 @@ class Pages:
             )
         filters = {name: value for name, value in request.query_params.items() if value}
         limit, after = _limit(filters.pop("limit", None)), filters.pop("after", "")
+        few = changes_only()  # of what else it reads, the database tells such a token nothing
+        source = self._source.read
+        read = (
+            partial(source.list_of_changes, plural=plural)
+            if few
+            else getattr(source, f"list_{plural}")
+        )
         with self._source.reading() as conn:
             try:
-                read = getattr(self._source.read, f"list_{plural}")
-                document = read(conn, filters, limit, after)
+                document = read(conn, filters=filters, limit=limit, after=after)
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
             more = self._beside[plural](conn) if plural in self._beside else {}
-            choices = {} if is_json(request) else self._source.read.list_choices(conn, plural)
+            choices = {} if few or is_json(request) else source.list_choices(conn, plural)
         following = None
         if document.next:
             query = {**filters, "limit": limit, "after": document.next}
@@ -164,7 +172,7 @@ class Pages:
             links = {"link": f'<{following}>; rel="next"'} if following else None
             return JSONResponse(document, headers=links)
         return self._renderer.page(
-            _LISTS.get(plural, f"list_{plural}.html"),
+            "list_changes.html" if few else _LISTS.get(plural, f"list_{plural}.html"),
             rows=document,
             plural=plural,
             filters=filters,

@@ -27,6 +27,7 @@ from swingbot.core.text.plain import clean
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.results_query import checked
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
+from swingbot.service.visible_groups import changes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
@@ -87,6 +88,8 @@ class TablePages:
         id = request.path_params["id"].removesuffix(".json")
         word = request.url.path.split("/")[1]
         ids.read(id, word)
+        if changes_only():
+            return self._changes(request, id)
         read = self._source.read
         with self._source.reading() as conn:
             if is_json(request):
@@ -126,6 +129,13 @@ class TablePages:
         }
         refresh = request if document["status"] in _OPEN else None
         return self._renderer.page("table.html", refresh=refresh, **context)
+
+    def _changes(self, request: Request, id: str) -> Response:
+        with self._source.reading() as conn:
+            document = self._source.read.table_of_changes(conn, id)
+        if is_json(request):
+            return JSONResponse(document)
+        return self._renderer.page("changes.html", this=document)
 
     def _one_metric(self, conn: Connection, id: str, request: Request) -> Row | None:
         """Return the metric that the address requests. Raises HTTPException, NotFound."""
