@@ -205,6 +205,33 @@ def test_who_did_not_send_a_commit_can_neither_see_nor_use_it(
     assert sent.exit_code == 0 and "sends 1 commit" in sent.output, "who has it may send it too"
 
 
+def test_a_token_made_with_trust_vouches_for_what_it_sends_and_another_of_its_name_does_not(
+    site: Site, checkout: Path
+) -> None:
+    made = commit(checkout, "mm/new.c", "int x;\n")
+    words = "token create Ada --role submitter --trust --json"
+    ada = json.loads(run(words, here(site)).stdout)
+    vouching = {"Authorization": f"Bearer {ada['token']}"}
+    once, plain = {"Idempotency-Key": "once"}, site.web.token("Ada", Role.SUBMITTER)
+    keys = {
+        "head": made,
+        "bundle": base64.b64encode(bundle_of(checkout, f"{site.commits[-1]}..main")).decode(),
+    }
+    dry = site.json(vouching, **keys, dry_run=True)
+    assert dry.status_code == 200, dry.text
+    assert _scalar(site, "SELECT count(*) FROM sent_commit") == 0, "a plan leaves nothing"
+    first = site.json(vouching | once, **keys).json()["id"]
+    assert site.json(plain | once, **keys).status_code in (200, 201)
+    second = site.json(plain, **keys).json()["id"]
+    bisected = {"range": f"base..{made}", "metric": "hackbench.throughput", "tree": "fake"}
+    assert site.web.client.post("/bisect", json=bisected, headers=plain).status_code == 201
+    assert first != second and site.head_of(second).trust == "untrusted"
+    found = "SELECT array_agg((trust, voucher)::text ORDER BY trust) FROM variant WHERE commit"
+    assert _scalar(site, f"{found} = '{made}'") == [f"(trusted,{ada['id']})", "(untrusted,)"]
+    log = [line for line in run("token log", here(site)).stdout.splitlines() if "vouch " in line]
+    assert len(log) == 1 and log[0].split()[-4:] == [str(ada["id"]), f"{first}:", "1", "commit"]
+
+
 def test_a_service_that_names_other_branches_learns_nothing_of_them(tmp_path: Path) -> None:
     here = tmp_path / "linux"
     base, *_ = make_fakelinux(here, [FakeCommit(speed=99)])

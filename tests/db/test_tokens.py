@@ -184,6 +184,8 @@ def test_a_token_of_a_few_trees_is_for_their_tables_only(serve: Serve) -> None:
         (("--role", "submitter", "--tree", "none"), "tree 'none' does not exist"),
         (("--role", "moderator", "--tree", "fake"), "--tree limits the role submitter only"),
         (("--role", "submitter", "--for", "always"), "or never"),
+        (("--role", "reader", "--trust"), "--trust is for tokens that send commits"),
+        (("--role", "submitter", "--trust", "--group", "g"), "not for the role reader, nor with"),
     ],
 )
 def test_a_token_that_makes_no_sense_is_refused(
@@ -204,11 +206,15 @@ def test_a_token_lasts_90_days_unless_told_otherwise(serve: Serve, tmp_path: Pat
         )
         return json.loads(said.stdout)
 
-    made = create("--tree", "fake")
-    assert made["expires_at"] is not None and made["trees"] == ["fake"]
-    assert create("--for", "never")["expires_at"] is None
+    made = create("--tree", "fake", "--trust")
+    assert made["expires_at"] is not None and made["trees"] == ["fake"] and made["vouches"]
+    other = create("--for", "never")
+    assert other["expires_at"] is None and not other["vouches"]
     query = "SELECT round(extract(epoch FROM expires_at - made_at) / 86400) FROM access_token"
     days = site.web.conn.execute(sa.text(f"{query} WHERE id = {made['id']}")).scalar()
     assert days == 90
     shown = CliRunner().invoke(main, ["token", "list"], env=env).stdout
     assert "TREES" in shown and "fake" in shown and "never" not in shown
+    assert shown.count("own commits") == 1
+    log = CliRunner().invoke(main, ["token", "log"], env=env).stdout
+    assert "for ci, submitter, trees fake, vouches for its commits" in log

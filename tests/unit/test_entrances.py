@@ -102,7 +102,7 @@ GIT: Final = (
             *("admit", "apply_series", "call", "check_source", "fetch_branch", "find_patch"),
             *("first_parents", "is_ancestor", "is_kernel", "keep", "merge_base", "patch_ids"),
             *("places", "quarantine", "remote_tip", "resolve", "resolve_remote", "without"),
-            *("is_sent_by", "known", "outside"),
+            *("beyond", "created", "is_sent_by", "known", "outside"),
         ),
         OWN,
     )

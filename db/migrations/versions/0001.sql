@@ -70,6 +70,7 @@ CREATE TABLE variant (
     compiler  text NOT NULL,
     layout    integer NOT NULL DEFAULT 0 CHECK (layout >= 0),           -- 0: the linker's own; others: swingbot_jobs/code_layout.py
     trust     text NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted')),
+    voucher   bigint CHECK (voucher IS NULL OR trust = 'trusted'),      -- the token that vouches for it while it is valid; NULL: its tree or an operator
     build_key text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
     origin    text NOT NULL CHECK (origin IN ('branch', 'request', 'patch')),
     patches   jsonb NOT NULL DEFAULT '[]',                              -- of a commit made here or sent: git patch-id --verbatim of these commits, oldest first, '' where there is none
@@ -78,6 +79,7 @@ CREATE TABLE variant (
     CONSTRAINT variant_once_a_level UNIQUE (tree, commit, kconfig, compiler, layout, trust)
 );
 CREATE INDEX variant_by_build_key ON variant (build_key);
+CREATE INDEX variant_vouched ON variant (id) WHERE voucher IS NOT NULL;
 CREATE INDEX variant_by_mail ON variant (posted) WHERE posted <> '';
 CREATE INDEX variant_by_patch ON variant ((patches ->> -1)) WHERE patches <> '[]';
 CREATE INDEX variant_by_commit ON variant (commit);
@@ -785,6 +787,7 @@ CREATE TABLE access_token (
     trees      text[] CHECK (trees IS NULL OR (role = 'submitter' AND cardinality(trees) > 0)), -- of which it may request tables; NULL: of all
     groups     text[] CHECK (groups IS NULL OR (role = 'reader' AND cardinality(groups) > 0)), -- testbox groups that it may see; NULL: all
     levels     boolean NOT NULL DEFAULT true CHECK (levels OR groups IS NOT NULL), -- false: it sees changes in percent only
+    vouches    boolean NOT NULL DEFAULT false CHECK (NOT vouches OR (role <> 'reader' AND groups IS NULL)), -- for the commits that it sends first: their kernels are trusted while it is valid
     note       text,
     made_by    text NOT NULL,
     made_at    timestamptz NOT NULL DEFAULT now(),
@@ -797,6 +800,13 @@ CREATE UNIQUE INDEX access_token_one_key ON access_token ((true)) WHERE digest I
 -- The operator's key is the first token, and can be revoked like any other.
 INSERT INTO access_token (who, role, note, made_by) VALUES ('operator', 'operator', 'the key that swingbot key prints', 'swingbot');
 
+ALTER TABLE variant ADD FOREIGN KEY (voucher) REFERENCES access_token;
+
+CREATE TABLE sent_commit (                                              -- of tokens that vouch: what the lab lacked until they sent it
+    commit text PRIMARY KEY CHECK (commit ~ '^[0-9a-f]{40}$'),
+    token  bigint NOT NULL REFERENCES access_token
+);
+
 CREATE TABLE web_session (
     digest  text PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'),
     token   bigint NOT NULL REFERENCES access_token,
@@ -806,7 +816,7 @@ CREATE TABLE web_session (
 
 CREATE TABLE access_event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    act    text NOT NULL CHECK (act IN ('create', 'revoke', 'sign in', 'refused', 'sign out', 'compare', 'forget')),
+    act    text NOT NULL CHECK (act IN ('create', 'revoke', 'sign in', 'refused', 'sign out', 'compare', 'vouch', 'forget')),
     who    text NOT NULL,
     token  bigint REFERENCES access_token,
     detail text,

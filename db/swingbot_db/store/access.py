@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from swingbot_db.store.rows import Rows
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _KEPT: Final = "at > now() - interval '24 hours'"
 _PERSON: Final = (
-    "t.id, t.who, t.role, t.trees, t.groups, t.levels,"
+    "t.id, t.who, t.role, t.trees, t.groups, t.levels, t.vouches,"
     " t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS stale"
 )
 _USED: Final = """
@@ -37,10 +38,9 @@ class Access(Rows):
     def add_token(self, new: NewToken) -> int:
         return int(
             self.scalar(
-                "INSERT INTO access_token (who, role, digest, trees, groups, levels, note, made_by,"
-                " expires_at) VALUES (:who, :role, :digest, :trees, :groups, :levels, :note, :by,"
-                " now() +"
-                " CAST(:life AS interval)) RETURNING id",
+                "INSERT INTO access_token (who, role, digest, trees, groups, levels, vouches, note,"
+                " made_by, expires_at) VALUES (:who, :role, :digest, :trees, :groups, :levels,"
+                " :vouches, :note, :by, now() + CAST(:life AS interval)) RETURNING id",
                 who=new.who,
                 role=new.role.value,
                 digest=new.digest,
@@ -48,6 +48,7 @@ class Access(Rows):
                 trees=None if new.trees is None else list(new.trees),
                 groups=None if new.groups is None else list(new.groups),
                 levels=new.levels,
+                vouches=new.vouches,
                 note=new.note,
                 by=new.by,
             )
@@ -119,7 +120,7 @@ class Access(Rows):
     def end_session(self, digest: str) -> Person | None:
         row = self.select_one(
             "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
-            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups, t.levels",
+            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups, t.levels, t.vouches",
             digest=digest,
         )
         return None if row is None else _person(row)
@@ -196,6 +197,22 @@ class Access(Rows):
             seconds=testbox_seconds,
         )
 
+    def note_sent(self, token: int, commits: Collection[str]) -> None:
+        self.execute(
+            "INSERT INTO sent_commit (commit, token) SELECT commit, :token FROM"
+            " unnest(CAST(:commits AS text[])) commit ORDER BY commit ON CONFLICT DO NOTHING",
+            token=token,
+            commits=list(commits),
+        )
+
+    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
+        rows = self.select(
+            "SELECT commit FROM sent_commit WHERE commit = ANY(:commits) AND token = :token",
+            commits=list(commits),
+            token=token,
+        )
+        return {row.commit for row in rows}
+
     def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         row = self.select_one(
             "SELECT digest, status, location, body FROM kept_answer WHERE token = :token"
@@ -255,4 +272,5 @@ def _person(row: sa.Row[Any]) -> Person:
         trees=trees,
         groups=groups,
         levels=row.levels,
+        vouches=row.vouches,
     )

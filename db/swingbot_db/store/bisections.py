@@ -88,7 +88,7 @@ class Bisections(Rows):
     def points(self, bisection: int) -> list[BisectionPoint]:
         rows = self.select(
             "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig,"
-            " v.compiler, v.layout, v.build_key, v.trust,"
+            " v.compiler, v.layout, v.build_key, v.trust, v.voucher,"
             " p.weight, p.skipped, p.hint"
             " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b"
             " ORDER BY p.idx",

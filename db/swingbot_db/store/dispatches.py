@@ -31,7 +31,7 @@ class Dispatches(Rows):
         rows = self.select(
             "SELECT d.id, d.attempt, a.order_id AS order, d.builder, d.external_id, d.state,"
             " d.bb_request, d.bb_number, o.priority,"
-            " (o.state = 'cancelled' OR a.state = 'dead') AS cancelled,"
+            " (o.state IN ('cancelled', 'failed') OR a.state = 'dead') AS cancelled,"
             " CASE o.kind WHEN 'build' THEN v.compiler END AS compiler"
             " FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id"
             " JOIN variant v ON v.id = o.variant WHERE d.state <> 'over'"

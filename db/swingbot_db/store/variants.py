@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 
-from swingbot.core.model.records import (
-    CommitFacts,
-    Tree,
-    Variant,
-)
+from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.contract.trust import Trust
 
 _VARIANT = (
-    "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust"
+    "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust,"
+    " voucher"
 )
 
 
@@ -26,13 +22,15 @@ class Variants(Rows):
         build_key: str,
         origin: VariantOrigin,
         layout: int = 0,
-        trust: Trust = "trusted",
+        trust: KernelTrust = TRUSTED,
     ) -> Variant:
         self.execute(
             "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler,"
-            " layout, build_key, origin, trust, posted, patches)"
+            " layout, build_key, origin, trust, voucher, posted, patches)"
             " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout,"
-            " :key, :origin, :trust, :posted, CAST(:patches AS jsonb)) ON CONFLICT DO NOTHING",
+            " :key, :origin, :trust, :voucher, :posted, CAST(:patches AS jsonb))"
+            " ON CONFLICT ON CONSTRAINT variant_once_a_level DO UPDATE SET voucher = NULL"
+            " WHERE variant.voucher IS NOT NULL AND excluded.voucher IS NULL",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -43,7 +41,8 @@ class Variants(Rows):
             layout=layout,
             key=build_key,
             origin=origin,
-            trust=trust,
+            trust=trust.level,
+            voucher=trust.voucher,
             posted=facts.posted,
             patches=json.dumps(facts.patches),
         )
@@ -56,7 +55,7 @@ class Variants(Rows):
             kconfig=tree.kconfig,
             compiler=tree.compiler,
             layout=layout,
-            trust=trust,
+            trust=trust.level,
         )
         assert row is not None
         return Variant(**row._mapping)
@@ -70,7 +69,7 @@ class Variants(Rows):
         return bool(
             self.scalar(
                 "SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND"
-                " trust = 'trusted')",
+                " trust = 'trusted' AND voucher IS NULL)",
                 tree=tree,
                 commit=commit,
             )

@@ -265,6 +265,19 @@ class Mirror:
         """Return those of `commits` that are not here, or not an ancestor of one of `ends`."""
         return outside(self._bounded, commits, ends)
 
+    def beyond(
+        self, commits: Collection[str], ends: Sequence[str], most: int
+    ) -> dict[str, tuple[str, ...]]:
+        """Return `commits` and what they build on that is not in the history of `ends`, parents
+        before children, with their parents. Raises GitError if they are more than `most`.
+        """
+        words = ("rev-list", "--topo-order", "--parents", f"--max-count={most + 1}")
+        rows = self._git(*words, *sorted(set(commits)), "--not", *ends).splitlines()
+        if len(rows) > most:
+            raise GitError(f"they build on more than {most} commits that the branch lacks")
+        found = [row.split() for row in reversed(rows)]
+        return {commit: tuple(parents) for commit, *parents in found}
+
     def known(self, commits: Collection[str], person: str) -> set[str]:
         """Return those of `commits` that are in a tree, or that `person` sent.
 
@@ -870,6 +883,9 @@ class QuarantinedMirror(Mirror):
         run, seen = self._of_request(), self._seen(person)
         self._unbundled = unbundle(run, bundle, seen, self._aside.path)
         self._person = person
+
+    def created(self, commits: Collection[str]) -> set[str]:
+        return {one for one in commits if (self._aside.path / one[:2] / one[2:]).exists()}
 
     def is_sent_by(self, person: str, commit: str) -> bool:
         tips = self._unbundled.tips if person == self._person else ()

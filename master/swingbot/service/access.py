@@ -25,10 +25,12 @@ class NotYourToken(Exception):
 def create_token(access: Access, new: NewToken) -> int:
     """Store a new token and return its number."""
     number = access.add_token(new)
+    vouches = ", vouches for its commits" if new.vouches else ""
     trees = f", trees {' '.join(new.trees)}" if new.trees is not None else ""
     groups = f", groups {' '.join(new.groups)}" if new.groups is not None else ""
     levels = "" if new.levels else ", changes only"
-    access.note("create", new.by, number, f"for {new.who}, {new.role}{trees}{groups}{levels}")
+    more = f"{trees}{groups}{levels}{vouches}"
+    access.note("create", new.by, number, f"for {new.who}, {new.role}{more}")
     return number
 
 
@@ -91,6 +93,10 @@ def _log(
     """Add an entry to the log, and delete the oldest of its kind."""
     access.note(act, who, token, detail)
     access.keep_latest(act, token, ACCESS_EVENTS)
+
+
+def note_use(access: Access, act: AccessAct, person: Person, detail: str) -> None:
+    _log(access, act, person.who, person.token, detail)
 
 
 def note_extension(access: Access, person: Person, table: str, testbox_seconds: float) -> None:

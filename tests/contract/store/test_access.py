@@ -115,6 +115,24 @@ def test_a_token_keeps_its_trees_and_only_a_submitter_has_some(store: Store) -> 
         assert "only for requests of mm, net, not of tip" in str(tree_refusal(person, "tip"))
 
 
+def test_a_token_vouches_for_what_it_was_the_first_to_send(store: Store) -> None:
+    with store.transaction() as tx:
+        ada = make(tx)
+        new = NewToken(who="Bob", role=Role.SUBMITTER, digest=SESSION, vouches=True, by="root@host")
+        create_token(tx.access, new)
+        bob = tx.access.holder(SESSION)
+        assert bob is not None and bob.vouches and not ada.vouches
+        sign_in(tx.access, bob, digest("another"), 3600, "192.0.2.1")
+        assert tx.access.session_holder(digest("another")) == bob
+        own, other = ["a" * 40, "b" * 40], ["b" * 40, "c" * 40]
+        tx.access.note_sent(bob.token, own)
+        tx.access.note_sent(bob.token, own)
+        tx.access.note_sent(ada.token, other)
+        assert tx.access.sent_by(bob.token, own + other) == set(own)
+        assert tx.access.sent_by(ada.token, own + other) == {"c" * 40}
+        assert tx.access.sent_by(bob.token, []) == set()
+
+
 def test_a_digest_is_that_of_one_token(store: Store) -> None:
     with store.transaction() as tx:
         make(tx)

@@ -8,7 +8,7 @@ import pytest
 
 from swingbot.core.model.noise import NoiseRecord, Spread
 from swingbot.core.model.outcome import Outcome
-from swingbot.core.model.records import BootNumbers
+from swingbot.core.model.records import UNTRUSTED, BootNumbers
 from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
@@ -195,7 +195,7 @@ def test_names_that_only_untrusted_kernels_reported_are_counted_apart(
     store: Store, lab: Lab
 ) -> None:
     with store.transaction() as tx:
-        untrusted = a_variant(tx, lab.tree, 7, trust="untrusted")
+        untrusted = a_variant(tx, lab.tree, 7, trust=UNTRUSTED)
     lab = dataclasses.replace(lab, kernels=[*lab.kernels, untrusted])
     guest_kernel = len(lab.kernels) - 1
     a_build(store, lab, guest_kernel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swingbot.core.model.patches import BranchPatch, Patch
+from swingbot.core.model.records import UNTRUSTED, KernelTrust
 from tests.contract.store.world import (
     REFUSED,
     TESTBOX,
@@ -84,18 +85,33 @@ def test_a_variant_is_stored_once_for_each_layout_and_trust(store: Store, lab: L
         assert a_variant(tx, lab.tree, 0) == kernel == tx.variants.get(kernel.id)
         assert tx.variants.add(lab.tree, facts_of(0), sha256("other"), "request") == kernel
         laid_out = a_variant(tx, lab.tree, 0, layout=1)
-        untrusted = a_variant(tx, lab.tree, 0, trust="untrusted")
+        untrusted = a_variant(tx, lab.tree, 0, trust=UNTRUSTED)
         assert len({kernel.id, laid_out.id, untrusted.id}) == 3
         assert (laid_out.layout, untrusted.trust) == (1, "untrusted")
 
 
 def test_a_commit_is_trusted_if_one_variant_of_it_is(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        a_variant(tx, lab.tree, 7, trust="untrusted")
+        a_variant(tx, lab.tree, 7, trust=UNTRUSTED)
         assert not tx.variants.is_trusted(lab.tree.id, commit(7))
         assert tx.variants.is_trusted(lab.tree.id, commit(0))
         a_variant(tx, lab.tree, 7)
         assert tx.variants.is_trusted(lab.tree.id, commit(7))
+
+
+def test_what_a_token_vouches_for_is_trusted_for_ever_only_after_an_operator(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        key = tx.access.holder(None)
+        assert key is not None
+        by_token = KernelTrust("trusted", key.token)
+        kernel = a_variant(tx, lab.tree, 7, trust=by_token)
+        assert kernel.kernel_trust == by_token == tx.variants.get(kernel.id).kernel_trust
+        assert not tx.variants.is_trusted(lab.tree.id, commit(7))
+        assert a_variant(tx, lab.tree, 7).voucher is None
+        assert tx.variants.is_trusted(lab.tree.id, commit(7))
+        assert a_variant(tx, lab.tree, 7, trust=by_token).voucher is None
 
 
 def test_a_spec_is_named_by_its_unit_jobs(store: Store) -> None:

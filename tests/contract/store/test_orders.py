@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot.core.model.records import BootKey
+from swingbot.core.access.roles import Role
+from swingbot.core.model.records import UNTRUSTED, BootKey, KernelTrust, Variant
+from swingbot.service.access import create_token, revoke_token
+from swingbot.service.ports.access import NewToken
 from tests.contract.store.world import (
     REFUSED,
     TESTBOX,
@@ -18,6 +21,8 @@ from tests.contract.store.world import (
     a_lab,
     a_variant,
     end_dispatch,
+    facts_of,
+    sha256,
 )
 
 
@@ -250,7 +255,7 @@ def test_ready_orders_come_by_priority_with_the_trust_of_their_kernels(
     store: Store, lab: Lab
 ) -> None:
     with store.transaction() as tx:
-        kernel = a_variant(tx, lab.tree, 7, trust="untrusted")
+        kernel = a_variant(tx, lab.tree, 7, trust=UNTRUSTED)
         odd = Lab(tree=lab.tree, kernels=[kernel], spec=lab.spec)
         boot, waiting = (a_boot_order(tx, odd, k=k).id for k in range(2))
         high = a_boot_order(tx, lab, priority=90).id
@@ -259,6 +264,37 @@ def test_ready_orders_come_by_priority_with_the_trust_of_their_kernels(
         ready = [(order.id, order.trust) for order in tx.orders.ready(())]
         assert ready == [(high, "trusted"), (boot, "untrusted"), (build, "untrusted")]
         assert waiting not in dict(ready)
+
+
+def test_orders_of_a_kernel_that_only_an_ended_token_vouched_for(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        tokens = [
+            create_token(
+                tx.access,
+                NewToken(who="Ada", role=Role.SUBMITTER, digest=sha256(n), vouches=True, by="root"),
+            )
+            for n in range(2)
+        ]
+
+        def vouched(number: int, token: int, like: Variant | None = None) -> Variant:
+            key = like.build_key if like is not None else sha256("key", number)
+            trust = KernelTrust("trusted", token)
+            return tx.variants.add(lab.tree, facts_of(number), key, "request", trust=trust)
+
+        alone, shared = vouched(7, tokens[0]), vouched(8, tokens[0])
+        again, known = vouched(9, tokens[1], shared), vouched(10, tokens[0], lab.kernels[0])
+        builds = [tx.orders.ensure_build(one, 1).id for one in (alone, shared, known)]
+        tx.orders.set_state(builds[0], "running")
+        assert tx.orders.unvouched() == {}
+        revoke_token(tx.access, tokens[0], by="root")
+        ended = tx.orders.unvouched()
+        assert list(ended) == builds[:1] and ended[builds[0]].number == tokens[0]
+        revoke_token(tx.access, tokens[1], by="root")
+        assert again.build_key == shared.build_key and list(tx.orders.unvouched()) == builds[:2]
+        tx.variants.add(lab.tree, facts_of(7), alone.build_key, "request")
+        assert list(tx.orders.unvouched()) == builds[1:2], "an operator vouches for it now"
+        tx.orders.set_states(builds, "failed")
+        assert tx.orders.unvouched() == {}
 
 
 def test_untried_boots_of_leased_testboxes_are_not_ready(store: Store, lab: Lab) -> None:

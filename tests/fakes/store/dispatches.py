@@ -51,7 +51,7 @@ class Dispatches(Noun):
             bb_request=row.request,
             bb_number=row.build[1] if row.build else None,
             priority=order.priority,
-            cancelled=order.state == "cancelled" or attempt.state == "dead",
+            cancelled=order.state in ("cancelled", "failed") or attempt.state == "dead",
         )
 
     def _change(self, dispatch: int, states: tuple[str, ...], **values: Any) -> None:

@@ -326,7 +326,16 @@ class KeptAnswerRow:
 
 # changes of these do not wake the loop
 _UNHEARD: Final = (
-    *("last_id", "unseen", "tokens", "sessions", "access_events", "asked", "kept_answers"),
+    *(
+        "last_id",
+        "unseen",
+        "tokens",
+        "sessions",
+        "access_events",
+        "asked",
+        "kept_answers",
+        "sent_commits",
+    ),
 )
 
 
@@ -389,6 +398,7 @@ class Tables:
     access_events: dict[int, AccessEventRow] = field(default_factory=dict)
     asked: dict[tuple[str, str], AskedRow] = field(default_factory=dict)
     kept_answers: dict[tuple[int, str], KeptAnswerRow] = field(default_factory=dict)
+    sent_commits: dict[str, int] = field(default_factory=dict)  # the token
     unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from swingbot.core.model.records import CommitFacts, Tree, Variant
+from dataclasses import replace
+
+from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
-from swingbot_jobs.contract.trust import Trust
 from tests.fakes.store.tables import Noun
 
 
@@ -16,12 +17,14 @@ class Variants(Noun):
         build_key: str,
         origin: VariantOrigin,
         layout: int = 0,
-        trust: Trust = "trusted",
+        trust: KernelTrust = TRUSTED,
     ) -> Variant:
-        wanted = (tree.id, facts.commit, tree.kconfig, tree.compiler, layout, trust)
+        wanted = (tree.id, facts.commit, tree.kconfig, tree.compiler, layout, trust.level)
         for known in self.db.variants.values():
             own = (known.tree, known.commit, known.kconfig, known.compiler, known.layout)
             if (*own, known.trust) == wanted:
+                if trust.voucher is None and known.voucher is not None:
+                    known = self.db.variants[known.id] = replace(known, voucher=None)
                 return known
         variant = Variant(
             id=self.db.next_id("variant"),
@@ -34,7 +37,8 @@ class Variants(Noun):
             compiler=tree.compiler,
             layout=layout,
             build_key=build_key,
-            trust=trust,
+            trust=trust.level,
+            voucher=trust.voucher,
         )
         self.db.variants[variant.id] = variant
         return variant
@@ -44,6 +48,6 @@ class Variants(Noun):
 
     def is_trusted(self, tree: int, commit: str) -> bool:
         return any(
-            (v.tree, v.commit, v.trust) == (tree, commit, "trusted")
+            (v.tree, v.commit, v.kernel_trust) == (tree, commit, TRUSTED)
             for v in self.db.variants.values()
         )

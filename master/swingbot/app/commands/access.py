@@ -69,6 +69,13 @@ def token() -> None:
     is_flag=True,
     help="With --group: verdicts and changes in percent, but no levels.",
 )
+@click.option(
+    "--trust",
+    "vouches",
+    is_flag=True,
+    help="Trust the commits and patches that it sends first: build and boot them as those of the"
+    " tree.",
+)
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
 def create(
@@ -79,6 +86,7 @@ def create(
     trees: tuple[str, ...],
     groups: tuple[str, ...],
     changes_only: bool,
+    vouches: bool,
     note: str | None,
     json_: bool,
 ) -> None:
@@ -88,6 +96,7 @@ def create(
     it reads what its role reads.
     With --group it reads what testboxes of these groups measured, and no more;
     with --changes-only of that only by how many percent something changed.
+    With --trust it vouches for its person's own commits until it ends: docs/walls.md.
 
     \b
     Examples:
@@ -99,6 +108,10 @@ def create(
         raise RequestError("--tree limits the role submitter only")
     if changes_only and not groups:
         raise RequestError("--changes-only needs --group: testboxes whose levels are withheld")
+    if vouches and (groups or role == Role.READER):
+        raise RequestError(
+            "--trust is for tokens that send commits: not for the role reader, nor with --group"
+        )
     if groups:
         _check_groups(session, role, groups)
     try:
@@ -114,6 +127,7 @@ def create(
         trees=tuple(dict.fromkeys(trees)) or None,
         groups=tuple(dict.fromkeys(groups)) or None,
         levels=not changes_only,
+        vouches=vouches,
         note=note,
         by=somebody(),
     )
@@ -125,7 +139,7 @@ def create(
     with session.reading() as conn:
         (row,) = (row for row in read.tokens(conn, over=True, who=name) if row["id"] == number)
     if json_:
-        keys = ("id", "who", "role", "trees", "groups", "levels", "expires_at")
+        keys = ("id", "who", "role", "trees", "groups", "levels", "vouches", "expires_at")
         say_json({key: row[key] for key in keys} | {"token": new_token})
         return
     click.echo(new_token)
@@ -137,10 +151,11 @@ def create(
     if changes_only:
         limits.append("changes only")
     limited = f" ({'; '.join(limits)})" if limits else ""
+    trust = ", and vouches for the commits that it sends first" if vouches else ""
     until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
-        f"token {number} of {name} {PURPOSES[Role(role)]}{limited}; it {until} and is not shown"
-        f" again. Sign in at {session.placed.web_url}/login",
+        f"token {number} of {name} {PURPOSES[Role(role)]}{limited}{trust}; it {until} and is"
+        f" not shown again. Sign in at {session.placed.web_url}/login",
         err=True,
     )
 
@@ -187,6 +202,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "trees": "TREES",
         "groups": "GROUPS",
         "levels": "LEVELS",
+        "vouches": "TRUST",
         "made_at": "CREATED",
         "made_by": "BY",
         "expires_at": "EXPIRES",
@@ -198,6 +214,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         row
         | {key: " ".join(row[key]) if row[key] else "all" for key in ("trees", "groups")}
         | {"levels": "yes" if row["levels"] else "no"}
+        | {"vouches": "own commits" if row["vouches"] else ""}
         for row in rows
     ]
     click.echo(
@@ -236,7 +253,7 @@ def log(session: CommandContext, limit: int, json_: bool) -> None:
     """Show the log of tokens, latest entry first.
 
     Entries: created, revoked, signed in and out, refused,
-    comparisons requested.
+    comparisons requested, commits vouched for.
 
     \b
     Example:

@@ -37,7 +37,7 @@ class HttpBisections(HttpRequests):
         if request.trusted:
             raise RequestError(
                 "--trusted works on the service's own host only; there an operator vouches for"
-                " commits"
+                " commits, or for all that you send: `swingbot token create --trust`"
             )
         sent = SentBisection(
             tree=request.tree or self._only_tree(),

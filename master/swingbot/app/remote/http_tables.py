@@ -62,7 +62,7 @@ class HttpTables(HttpRequests):
         if request.vouched:
             raise RequestError(
                 "--trusted works on the service's own host only; there an operator vouches for"
-                " patches"
+                " patches, or for all that you send: `swingbot token create --trust`"
             )
         path = _DOORS[request.kind]
         tree = request.tree or self._only_tree()

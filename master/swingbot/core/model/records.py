@@ -85,6 +85,20 @@ class Change:
     new_commit: str
 
 
+@dataclass(frozen=True, slots=True)
+class KernelTrust:
+    """How far a kernel is trusted. A token that vouches for it ends that with its own end;
+    `voucher` None: its tree is trusted, or an operator vouches for the commit.
+    """
+
+    level: Trust = "trusted"
+    voucher: int | None = None  # number of the token
+
+
+TRUSTED: Final = KernelTrust()
+UNTRUSTED: Final = KernelTrust("untrusted")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """One kernel to measure."""
@@ -100,6 +114,11 @@ class Variant:
     layout: int
     build_key: str
     trust: Trust = "trusted"
+    voucher: int | None = None  # as in `KernelTrust`
+
+    @property
+    def kernel_trust(self) -> KernelTrust:
+        return KernelTrust(self.trust, self.voucher)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ class NewToken(TypedDict):
     trees: list[str] | None  # whose tables it may request; null: all
     groups: list[str] | None  # testbox groups that it may see; null: all
     levels: bool  # false: of these it sees changes in percent only
+    vouches: bool  # its own commits are trusted while it is valid
     expires_at: str | None  # time; null: never
     token: str  # shown once
 
@@ -94,6 +95,7 @@ class Token(TypedDict):
     trees: list[str] | None  # whose tables it may request; null: all
     groups: list[str] | None  # testbox groups that it may see; null: all
     levels: bool  # false: of these it sees changes in percent only
+    vouches: bool  # its own commits are trusted while it is valid
     note: str | None  # its purpose
     made_by: str  # who made it
     made_at: str  # time

@@ -24,7 +24,7 @@ class StoredAttempt:
 
     @property
     def wanted(self) -> bool:
-        return self.state == "running" and self.order_state != "cancelled"
+        return self.state == "running" and self.order_state not in ("cancelled", "failed")
 
 
 def delivery_of(

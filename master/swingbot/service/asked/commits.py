@@ -2,19 +2,22 @@
 
 Commits must be on the tree's own branch as fetched into the mirror, or be sent by the person:
 nothing is fetched, because a server may offer anybody's commits under the name of a trusted tree.
-Patches, and commits that the branch lacks, are never trusted.
+Patches, and commits that the branch lacks, are trusted only where the person's token vouches for
+them (`own_commits`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from swingbot.core.access.roles import Person
+from swingbot.core.limits import BUNDLE_COMMITS
 from swingbot.core.model.records import Tree
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.service.ports import Git, GitError, QuarantinedGit, RequestError
+from swingbot.service.ports.access import Access
 
 # A name, with at most one step back from it: git's other ways to name a commit search the whole
 # history.
@@ -76,6 +79,31 @@ def off_branch(git: Git, tree: Tree, commits: Collection[str]) -> set[str]:
         return git.outside(commits, ends_of_branch(tree))
     except GitError as error:
         raise RequestError(str(error)) from None
+
+
+def own_commits(
+    git: QuarantinedGit, access: Access, tree: Tree, person: Person | None, commits: Sequence[str]
+) -> set[str]:
+    """Return those of `commits` that the person's token vouches for: of all that they build on and
+    that the tree's branch lacks, this token was the first to send it, or the patch that it is made
+    from. What this request brings is recorded as sent.
+
+    A commit that the service had from elsewhere is nobody's own. The token alone counts, not the
+    name: another token of the same person may have leaked.
+    """
+    if person is None or not person.vouches or tree.trust == "untrusted":
+        return set()
+    try:
+        parents = git.beyond(commits, ends_of_branch(tree), BUNDLE_COMMITS)
+    except GitError:
+        return set()  # too many to look at: untrusted, as without the token
+    access.note_sent(person.token, git.created(parents))
+    sent = access.sent_by(person.token, parents)
+    own: set[str] = set()
+    for commit, below in parents.items():
+        if commit in sent and own.issuperset(parents.keys() & below):
+            own.add(commit)
+    return own.intersection(commits)
 
 
 def ends_of_branch(tree: Tree) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from swingbot.core.access.roles import Person
-from swingbot.service.access import note_request
+from swingbot.core.text.numbers import count
+from swingbot.service.access import note_request, note_use
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import Access
 
@@ -47,6 +48,17 @@ def asked_before(of_request: Callable[[str], Q | None], key: str) -> tuple[Q | N
             break
         latest = f"{key}:after-{earlier.id}"
     return earlier, latest
+
+
+def vouched_by(tokens: Iterable[int | None]) -> list[str]:
+    """Return what sets a request apart from the same one without tokens that vouch."""
+    return [f"vouched by {token}" for token in sorted({token for token in tokens if token})]
+
+
+def note_vouched(access: Access, person: Person | None, id: str, commits: int) -> None:
+    """Log for how many commits of `id` the person's token vouches, if for any."""
+    if person is not None and commits:
+        note_use(access, "vouch", person, f"{id}: {count(commits, 'commit')}")
 
 
 def charge(

@@ -13,9 +13,21 @@ from swingbot.core.model.records import Tree
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.text.nearest import meant_by
 from swingbot.service.asked.asker import check_tree
-from swingbot.service.asked.commits import admit, asked_commits, off_branch, unbundle
+from swingbot.service.asked.commits import (
+    admit,
+    asked_commits,
+    off_branch,
+    own_commits,
+    unbundle,
+)
 from swingbot.service.asked.dry_run import rehearse
-from swingbot.service.asked.requested import Requested, asked_before, charge
+from swingbot.service.asked.requested import (
+    Requested,
+    asked_before,
+    charge,
+    note_vouched,
+    vouched_by,
+)
 from swingbot.service.bisect.plan import BisectionPlan, plan_of
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
@@ -103,6 +115,8 @@ class PreparedBisection:
             existed = existing is not None
             is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
             if is_new:
+                vouched = new.foreign if new.voucher is not None else ()
+                note_vouched(tx.access, person, id, len(vouched))
                 admit(self.git)
             return Requested(id=id, number=number, new=is_new)
 
@@ -169,7 +183,7 @@ def _range_of(transaction: OpenTransaction, git: Git, request: BisectionRequest)
 
 
 def _resolved(
-    git: Git,
+    git: QuarantinedGit,
     catalogue: Catalogue,
     settings: LabSettings,
     tx: Transaction,
@@ -178,7 +192,10 @@ def _resolved(
 ) -> ResolvedBisection:
     """Choose the testboxes and the unit job. Raises RequestError."""
     tree = asked.tree
-    trust = _trust(git, tx.variants, asked, request)
+    # all commits after one that was sent, or made from a patch, are of the same kind
+    own = own_commits(git, tx.access, tree, request.asked_by, [asked.bad])
+    voucher = request.asked_by.token if own and request.asked_by is not None else None
+    trust = _trust(git, tx.variants, asked, request, voucher)
     named = request.testbox
     testboxes = pick_testboxes(
         catalogue.testboxes,
@@ -213,6 +230,7 @@ def _resolved(
         [
             *(tree.id, asked.good, asked.bad, built.kconfig, tree.compiler, *testboxes),
             *(codec.plain(job), request.metric),
+            *vouched_by([voucher]),
         ]
     )
     return ResolvedBisection(
@@ -226,14 +244,20 @@ def _resolved(
         key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
         vouched=request.trusted,
         foreign=asked.foreign,
+        voucher=voucher,
     )
 
 
-def _trust(git: Git, variants: Variants, asked: AskedRange, request: BisectionRequest) -> Trust:
-    """All commits after one made from a patch are made from patches too."""
+def _trust(
+    git: Git,
+    variants: Variants,
+    asked: AskedRange,
+    request: BisectionRequest,
+    voucher: int | None,
+) -> Trust:
     if asked.bad in asked.foreign:
-        return "untrusted"
-    return trust_in(variants, asked.tree, git.facts(asked.bad), vouched=request.trusted)
+        return "untrusted" if voucher is None else "trusted"
+    return trust_in(variants, asked.tree, git.facts(asked.bad), vouched=request.trusted).level
 
 
 def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]:

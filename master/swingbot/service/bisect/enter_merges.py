@@ -44,7 +44,7 @@ def enter_merges(
             _check_size(tx.access, bisection, [commits for _, _, commits in sides])
             tree = tx.trees.get(bisection.tree)
             for number, (good, bad, commits) in enumerate(sides):
-                untrusted = culprit.trust == "untrusted"
+                sent = culprit.trust == "untrusted" or culprit.voucher is not None
                 child = open_bisection(
                     git,
                     catalogue,
@@ -58,7 +58,8 @@ def enter_merges(
                         job=tx.specs.get(bisection.spec)[0],
                         metric=bisection.metric,
                         key=f"merge:{bisection.id}:{culprit.commit}:{number}",
-                        foreign=off_branch(git, tree, commits) if untrusted else (),
+                        foreign=off_branch(git, tree, commits) if sent else (),
+                        voucher=culprit.voucher,
                     ),
                 )
                 tx.bisections.set_parent(child, bisection.id, culprit.commit)

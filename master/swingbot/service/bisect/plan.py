@@ -11,7 +11,7 @@ from swingbot.core.model.records import Variant
 from swingbot.core.plan.relevance import weight
 from swingbot.core.plan.remaining_boots import foreseen_boots
 from swingbot.core.text.numbers import count, duration
-from swingbot.service.bisect.start import ResolvedBisection
+from swingbot.service.bisect.start import ResolvedBisection, trust_of
 from swingbot.service.kernel.foresee_boots import usual_boot_seconds
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.kernel.variants import on_testbox, variant_of
@@ -133,7 +133,7 @@ def _kernels(
             variants,
             tree,
             commits[idx],
-            trust="untrusted" if commits[idx] in new.foreign else None,
+            trust=trust_of(git, variants, new, commits[idx]),
         )
         for idx in _halves(len(commits) - 1)
     ]

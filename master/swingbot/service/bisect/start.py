@@ -8,7 +8,15 @@ from typing import Literal
 
 from swingbot.core.model.bisection import BisectionTerms, WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.records import Comparison, NewBisection, Swing, Tree, Variant
+from swingbot.core.model.records import (
+    UNTRUSTED,
+    Comparison,
+    KernelTrust,
+    NewBisection,
+    Swing,
+    Tree,
+    Variant,
+)
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
@@ -18,7 +26,6 @@ from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Trans
 from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.kconfig import Kconfigs
-from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob
 
 
@@ -26,7 +33,8 @@ from swingbot_jobs.contract.unit_job import UnitJob
 class ResolvedBisection:
     """`good..bad` ready to be bisected: commits, testboxes and unit job are resolved.
 
-    There is at most one bisection per `key`. The kernels of `foreign` commits are untrusted.
+    There is at most one bisection per `key`. The kernels of `foreign` commits are untrusted, but
+    for those that the token `voucher` vouches for, which are all or none.
 
     `series`: on a testbox that does not share boots, the series that has existing boots of the two
     ends, or None if there is none.
@@ -43,6 +51,7 @@ class ResolvedBisection:
     series: str | None = None
     vouched: bool = False
     foreign: Collection[str] = ()
+    voucher: int | None = None
     factors: Mapping[str, float] = field(default_factory=dict)  # of prior weights, by commit
 
 
@@ -93,9 +102,6 @@ def _points(
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             git.keep(commit)
-            trust: Trust = "untrusted"
-            if commit not in new.foreign:
-                trust = trust_in(variants, new.tree, git.facts(commit), vouched=new.vouched)
             points.append(
                 (
                     variant_of(
@@ -104,7 +110,7 @@ def _points(
                         variants,
                         new.tree,
                         commit,
-                        trust=trust,
+                        trust=trust_of(git, variants, new, commit),
                     ),
                     weight(changed.get(commit, ())) * new.factors.get(commit, 1.0)
                     if points
@@ -114,6 +120,13 @@ def _points(
     except GitError as error:
         raise RequestError(str(error)) from None
     return points
+
+
+def trust_of(git: Git, variants: Variants, new: ResolvedBisection, commit: str) -> KernelTrust:
+    """Return how far a commit of the bisection is trusted. Raises GitError."""
+    if commit not in new.foreign:
+        return trust_in(variants, new.tree, git.facts(commit), vouched=new.vouched)
+    return UNTRUSTED if new.voucher is None else KernelTrust("trusted", new.voucher)
 
 
 def bisect_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from swingbot.core.model.records import CommitFacts, Tree, Variant
+from swingbot.core.model.records import TRUSTED, UNTRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.ports import Git, GitError, RequestError
@@ -13,7 +13,7 @@ from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined
-from swingbot_jobs.contract.trust import Trust, key_at
+from swingbot_jobs.contract.trust import key_at
 from swingbot_jobs.testbox.definition import Testbox
 
 
@@ -24,18 +24,18 @@ def variant_of(
     tree: Tree,
     commit: str,
     origin: VariantOrigin = "branch",
-    trust: Trust | None = None,
+    trust: KernelTrust | None = None,
 ) -> Variant:
     """Return the variant of `commit` with the tree's configuration and compiler, creating it if
     needed. `trust` None: use `trust_in`.
     """
     facts = git.facts(commit)
-    level = trust or trust_in(variants, tree, facts)
+    trust = trust or trust_in(variants, tree, facts)
     key = key_at(
         build_key(facts.tree_hash, tree.kconfig, kconfigs[tree.kconfig], tree.compiler, 0),
-        level,
+        trust.level,
     )
-    return variants.add(tree, facts, key, origin, trust=level)
+    return variants.add(tree, facts, key, origin, trust=trust)
 
 
 def on_testbox(kconfigs: Kconfigs, tree: Tree, testbox: Testbox) -> Tree:
@@ -70,17 +70,19 @@ def by_configuration(
     return list(groups.values())
 
 
-def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
+def trust_in(
+    variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False
+) -> KernelTrust:
     """Return how far a commit is trusted: as far as its tree.
 
-    A commit that swingbot made from a patch is untrusted, unless an operator vouches or vouched for
-    it.
+    A commit that swingbot made from a patch, or that was sent, is untrusted, unless an operator
+    vouches or vouched for it. What a token vouches for is in `own_commits`.
     """
     if tree.trust == "untrusted" or (
         facts.made_here and not vouched and not variants.is_trusted(tree.id, facts.commit)
     ):
-        return "untrusted"
-    return "trusted"
+        return UNTRUSTED
+    return TRUSTED
 
 
 def in_layout(
@@ -133,7 +135,7 @@ def _again(
         variant.trust,
     )
     tree = replace(trees.get(variant.tree), kconfig=kconfig, compiler=variant.compiler)
-    return variants.add(tree, facts, key, origin, layout, variant.trust)
+    return variants.add(tree, facts, key, origin, layout, variant.kernel_trust)
 
 
 def resolve_commit(git: Git, tree: Tree, ref: str) -> str:

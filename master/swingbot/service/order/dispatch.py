@@ -12,6 +12,7 @@ from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.core.plan.turns import turns
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
+from swingbot.service.order.vouchers import end_unvouched
 from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.ports.attempts import Attempts
 from swingbot.service.ports.boots import Boots
@@ -35,6 +36,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """
     if lab.tools.no_room is not None and lab.tools.no_room(1.0) is not None:
         return
+    end_unvouched(tx.orders)
     states = tx.testboxes.states()
     usable, quarantined = (
         {name for name in lab.catalogue.testboxes.present if states.get(name) == state}
@@ -135,11 +137,10 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
     for attempt in attempts:
         order, age = orders[attempt.order_id], lab.clock.database.age(attempt.age_seconds)
-        if order.state == "cancelled":
-            tx.attempts.declare_dead(attempt.id, "the order was cancelled")
-            withdrew(
-                lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
-            )
+        if order.state in ("cancelled", "failed"):
+            why = f"the order was {order.state}"
+            tx.attempts.declare_dead(attempt.id, why)
+            withdrew(lab.catalogue.testboxes.present, tx.testboxes, order, why)
         elif age > GRACE and age > GRACE + attempt_seconds(  # a young attempt costs no statement
             order.kind,
             _deadline(lab.catalogue.testboxes, lab.settings, tx.specs, tx.boots, order),

@@ -12,6 +12,7 @@ from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.order.rebuild import build_again
+from swingbot.service.order.vouchers import end_unvouched
 from swingbot.service.ports import Artifacts, Transaction
 from swingbot.service.ports.orders import Orders
 
@@ -78,8 +79,9 @@ def settle_orders(
     artifacts: Artifacts, testboxes: KnownTestboxes, now: Callable[[], datetime], tx: Transaction
 ) -> None:
     """Advance open orders without a worker: done if the answer is known, ready if all they need is
-    available, cancelled if no longer needed.
+    available, cancelled if no longer needed, failed if its token no longer vouches for it.
     """
+    end_unvouched(tx.orders)
     if unwanted := [order.id for order in tx.orders.unwanted()]:
         tx.orders.set_states(unwanted, "cancelled", "no longer needed")
     orders = tx.orders.open()

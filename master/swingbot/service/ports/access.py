@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, Protocol
@@ -10,7 +11,9 @@ from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, RequestKey, Role
 from swingbot.core.access.tokens import EndedToken
 
-AccessAct = Literal["create", "revoke", "sign in", "refused", "sign out", "compare", "forget"]
+AccessAct = Literal[
+    "create", "revoke", "sign in", "refused", "sign out", "compare", "vouch", "forget"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class NewToken:
     trees: tuple[str, ...] | None = None  # None: of all trees
     groups: tuple[str, ...] | None = None  # testbox groups; None: all
     levels: bool = True  # False: changes only
+    vouches: bool = False  # for the commits that it sends first
     note: str | None = None
     by: str
 
@@ -103,6 +107,12 @@ class Access(Protocol):
         """Record that who asked for bisection `parent` caused `child`, and charge those who queued
         it.
         """
+
+    def note_sent(self, token: int, commits: Collection[str]) -> None:
+        """Record that the token sent these commits, unless another one is recorded for them."""
+
+    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
+        """Return those of `commits` that are recorded as sent by the token."""
 
     def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         """Return the digest of the token's request with this key in the last 24 hours, and the

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from swingbot.core.model.records import (
-    CommitFacts,
-    Tree,
-    Variant,
-)
+from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
-from swingbot_jobs.contract.trust import Trust
 
 
 class Variants(Protocol):
@@ -23,14 +18,15 @@ class Variants(Protocol):
         build_key: str,
         origin: VariantOrigin,
         layout: int = 0,
-        trust: Trust = "trusted",
+        trust: KernelTrust = TRUSTED,
     ) -> Variant:
         """Return the variant of this tree, commit, layout and trust with the tree's kconfig and
-        compiler. The first call stores it; later calls return it unchanged.
+        compiler. The first call stores it; a later one may only replace who vouches for it: a token
+        by its tree or an operator.
         """
 
     def get(self, number: int) -> Variant:
         """Return a variant by number. Fails if it does not exist."""
 
     def is_trusted(self, tree: int, commit: str) -> bool:
-        """Return whether an operator vouched for `commit` of `tree`."""
+        """Return whether an operator, not a token, vouched for `commit` of `tree`."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from swingbot.core.limits import SERIES_COMMITS
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
-from swingbot.core.model.records import Bisection, Proven, Tree, Variant
+from swingbot.core.model.records import Bisection, KernelTrust, Proven, Tree, Variant
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import elsewhere
@@ -238,7 +238,7 @@ def _revert(
         case.tree,
         without,
         "request",
-        trust=case.tree.trust,
+        trust=KernelTrust(case.tree.trust),
     )
 
 

@@ -55,7 +55,7 @@ def _ingest(
     tx.attempts.release_lease(attempt.id)
     reason = outcome.reason or "no reason given"
     present = catalogue.testboxes.present
-    if outcome.fault or (outcome.status == "infra" and order.state == "cancelled"):
+    if outcome.fault or (outcome.status == "infra" and order.state in ("cancelled", "failed")):
         withdrew(present, tx.testboxes, order, reason)  # not a failure of its testbox
     else:
         outcome_came(present, settings, tx, order, outcome.status, outcome.reason)

@@ -204,7 +204,7 @@ def _arms(
     arms: list[Arm] = []
     for kernel in (k for row in rows for k in kernels_named(git, tree, base, row)):
         git.keep(kernel.facts.commit)
-        level = trust_in(variants, tree, kernel.facts, vouched=vouched)
+        trust = trust_in(variants, tree, kernel.facts, vouched=vouched)
         for like in _conditions(comparison):
             of = variants.get(like.variant)
             built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
@@ -215,7 +215,7 @@ def _arms(
                 built,
                 kernel.facts.commit,
                 kernel.origin,
-                level,
+                trust,
             )
             variant = in_layout(kconfigs, trees, variants, variant, of.layout, kernel.origin)
             arms.append(_like(like, kernel.name, variant.id, comparison))

@@ -11,16 +11,22 @@ from typing import Any
 
 from swingbot.core.limits import LAYOUTS, TABLE_BOOTS
 from swingbot.core.model import ids
-from swingbot.core.model.records import Arm, NewComparison, Tree, Variant
+from swingbot.core.model.records import UNTRUSTED, Arm, KernelTrust, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import Reference
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.settings import with_settings
 from swingbot.core.stats.looks import Look
 from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
-from swingbot.service.asked.commits import admit, unbundle
+from swingbot.service.asked.commits import admit, own_commits, unbundle
 from swingbot.service.asked.dry_run import rehearse
-from swingbot.service.asked.requested import Requested, asked_before, charge
+from swingbot.service.asked.requested import (
+    Requested,
+    asked_before,
+    charge,
+    note_vouched,
+    vouched_by,
+)
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
@@ -33,9 +39,11 @@ from swingbot.service.ports import (
     RequestError,
     Transaction,
 )
+from swingbot.service.ports.access import Access
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.ports.variants import Variants
 from swingbot.service.table.columns import with_monitors
 from swingbot.service.table.cost import TableCost, cost_of, priced, widest_family
 from swingbot.service.table.detectable_effects import PlannedTable, detectable_effects
@@ -142,6 +150,8 @@ class PreparedTable:
             existed = existing is not None
             is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
             if is_new:
+                vouched = {one.commit for one in variants if one.voucher is not None}
+                note_vouched(tx.access, person, id, len(vouched))
                 admit(git)
             return Requested(id=id, number=number, new=is_new)
 
@@ -169,7 +179,7 @@ def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
 
 
 def _plan(
-    git: Git,
+    git: QuarantinedGit,
     catalogue: Catalogue,
     settings: LabSettings,
     tx: Transaction,
@@ -250,26 +260,19 @@ def _rows_of(transaction: OpenTransaction, git: Git, request: TableRequest) -> _
 
 
 def _laid_out(
-    git: Git,
+    git: QuarantinedGit,
     catalogue: Catalogue,
     settings: LabSettings,
     tx: Transaction,
     request: TableRequest,
     rows: _PlannedRows,
 ) -> tuple[NewComparison, list[Variant]]:
-    foreign = off_branch(git, rows.tree, request, rows.kernels.values())
-    levels: dict[str, Trust] = {
-        name: "untrusted"
-        if kernel.facts.commit in foreign
-        else trust_in(tx.variants, rows.tree, kernel.facts, vouched=request.vouched)
-        for name, kernel in rows.kernels.items()
-    }
-    trust = least(list(levels.values()))
+    trusts = _trusts(git, tx.access, tx.variants, request, rows)
+    trust = least(one.level for one in trusts.values())
     parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
     tree = _configured(catalogue, rows, [name for name, _ in parts])
     variants, arms = [], []
     for row in rows.rows:
-        level = levels[row.kernel]
         built = _built(catalogue.kconfigs, rows.tree, tree, row)
         with _about("job"):
             for _, spec in parts:
@@ -284,13 +287,13 @@ def _laid_out(
             built,
             kernel.facts.commit,
             kernel.origin,
-            level,
+            trusts[row.kernel],
         )
         variant = in_layout(
             catalogue.kconfigs, tx.trees, tx.variants, variant, _layout(row), kernel.origin
         )
         variants.append(variant)
-        checked = _checked(request, level)
+        checked = _checked(request, trusts[row.kernel].level)
         arms.append(_arm(catalogue.testboxes, tx.specs, row, variant, parts, checked))
     against = tuple(request.against) or _fitting(request, rows)
     _check_against(against, arms)
@@ -306,6 +309,29 @@ def _laid_out(
         min_effect_pct=request.min_effect_pct,
     )
     return replace(new, request_key=_key(new, variants, request)), variants
+
+
+def _trusts(
+    git: QuarantinedGit,
+    access: Access,
+    variants: Variants,
+    request: TableRequest,
+    rows: _PlannedRows,
+) -> dict[str, KernelTrust]:
+    """Return how far each kernel is trusted, by name. Raises RequestError."""
+    person = request.asked_by
+    commits = {name: kernel.facts.commit for name, kernel in rows.kernels.items()}
+    own = own_commits(git, access, rows.tree, person, list(commits.values()))
+    foreign = off_branch(git, rows.tree, request, rows.kernels.values())
+    trusts = {}
+    for name, kernel in rows.kernels.items():
+        if person is not None and commits[name] in own:
+            trusts[name] = KernelTrust("trusted", person.token)
+        elif commits[name] in foreign:
+            trusts[name] = UNTRUSTED
+        else:
+            trusts[name] = trust_in(variants, rows.tree, kernel.facts, vouched=request.vouched)
+    return trusts
 
 
 def _checked(request: TableRequest, kernel: Trust) -> Trust:
@@ -485,6 +511,7 @@ def _key(new: NewComparison, variants: Sequence[Variant], request: TableRequest)
         new.looks_stated,
         request.vouched,
         *([new.min_effect_pct] if new.min_effect_pct is not None else []),
+        *vouched_by(variant.voucher for variant in variants),
     ]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return f"table:{digest}"
