@@ -79,11 +79,11 @@ USER 10001:10001
 CMD ["sh", "/opt/swingbot/docker/exchange"]
 
 FROM python AS worker
-# gcc to xz-utils: kernel builds.  bubblewrap: the walls around them.  qemu to procps: testboxes, and what runs inside them.
+# gcc to xz-utils: kernel builds.  bubblewrap: the walls around them.  qemu to stress-ng: testboxes, and what runs inside them.
 RUN apt-get -qq update \
  && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends \
       make gcc libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod rsync xz-utils patch ccache bubblewrap \
-      qemu-system-x86 busybox rt-tests linux-perf procps >/dev/null \
+      qemu-system-x86 busybox rt-tests linux-perf procps dbench iperf3 redis-tools stress-ng >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=netperf /benchmarks /opt/swingbot/benchmarks
 ENV SWINGBOT_BENCHMARKS_DIR=/opt/swingbot/benchmarks

@@ -4,6 +4,7 @@ come."""
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 
@@ -193,13 +194,30 @@ def test_a_program_that_cannot_be_provided_says_what_to_do(
         programs.needed([job], site)
 
 
-@pytest.mark.parametrize(("program", "package"), [("hackbench", "rt-tests")])
+@pytest.mark.parametrize(
+    ("program", "package"), [("hackbench", "rt-tests"), ("redis", "redis-tools")]
+)
 def test_a_missing_package_is_named(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, package: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfraError, match=package):
         programs.needed([a_job(program)], site)
+
+
+def test_a_binary_may_have_another_name_in_its_package(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("redis-check-rdb", "redis-benchmark", "redis-cli"):
+        put(tmp_path / name)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert {
+        binary.target: binary.source.name for binary in programs.needed([a_job("redis")], site)
+    } == {
+        "usr/bin/redis-benchmark": "redis-benchmark",
+        "usr/bin/redis-cli": "redis-cli",
+        "usr/bin/redis-server": "redis-check-rdb",
+    }
 
 
 def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_reported(

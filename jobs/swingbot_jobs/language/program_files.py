@@ -25,6 +25,7 @@ class GuestFile:
     package: str = ""
     download: str = ""
     paths: tuple[str, ...] = ()  # on host and guest, below /; empty: found by PATH
+    installed_as: str = ""  # its name in PATH, if the package has it by another one
     contains: Conditions = ()  # the binary contains the values of these parameters as text
 
     def texts(self, params: Mapping[str, str]) -> tuple[str, ...]:
@@ -91,6 +92,7 @@ def guest_files(meta: MetaTable) -> tuple[GuestFile, ...]:
             package=table.text("package", ""),
             download=table.text("download", ""),
             paths=table.texts("paths"),
+            installed_as=table.text("installed_as", ""),
             contains=table.conditions(contains) if contains else (),
         )
         if file.paths and not file.package:

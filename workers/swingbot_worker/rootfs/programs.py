@@ -233,7 +233,8 @@ def _installed(_: str, wanted: _NeededFile, site: Site) -> Binary | None:
     if not wanted.file.package:
         return None
     paths = [(Path("/", path), path) for path in wanted.file.paths if Path("/", path).is_file()]
-    if not wanted.file.paths and (which := shutil.which(wanted.name)):
+    name = wanted.file.installed_as or wanted.name
+    if not wanted.file.paths and (which := shutil.which(name)):
         paths = [(Path(which), wanted.target)]
     return next(
         (
