@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.app.cli import main
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import NominalTestbox, expand, path_params
 from swingbot_jobs.language.job import JobError
-from swingbot_jobs.language.job_files import read_job
+from swingbot_jobs.language.job_files import read_job, read_suite
+from swingbot_jobs.testbox.file import load_all
 from tests.programs import PROGRAMS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -430,6 +433,24 @@ def test_an_empty_override_brings_the_default_back() -> None:
 )
 def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: str) -> None:
     assert message in refused("hackbench:\n", None, {key: value})
+
+
+@pytest.mark.parametrize(("suite", "testbox"), [("mm-quick", "vm-mm"), ("mm-full", "")])
+def test_one_boot_has_all_jobs_of_a_suite(suite: str, testbox: str) -> None:
+    chosen = load_all(JOBS.parent / "workers" / "testboxes")[testbox] if testbox else TWO
+    names = [
+        job.name
+        for file in read_suite(suite, JOBS)
+        for job in expand(read_job(JOBS / file, [JOBS]), file, chosen, PROGRAMS)
+    ]
+    assert len(set(names)) == len(names) > 5
+
+
+def test_a_suite_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    words = ["tree", "add", "t", "/nowhere", "--branch", "b", "--base", "b", "--suite", "../x"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert "suite '../x' does not exist; known are mm-full, mm-quick" in done.output
 
 
 @pytest.mark.parametrize("path", sorted(JOBS.glob("*.yaml")), ids=lambda path: path.stem)

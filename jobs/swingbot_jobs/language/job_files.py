@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swingbot_jobs.language.include import include
 from swingbot_jobs.limits import JOB_DIRECTORIES, YAML_CHARACTERS
-from swingbot_jobs.yaml_lines import JobError
+from swingbot_jobs.yaml_lines import JobError, read_documents
 
 
 def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
@@ -46,6 +46,20 @@ def read_all(directory: Path) -> dict[str, str]:
         with contextlib.suppress(JobError, OSError):
             texts[path.name] = read_job(path, [directory])
     return texts
+
+
+def read_suite(name: str, directory: Path) -> tuple[str, ...]:
+    """Return the names of the job files in the suite `name`, a list in `directory`/suites.
+
+    Raises JobError.
+    """
+    suites = {path.stem: path for path in sorted((directory / "suites").glob("*.yaml"))}
+    if name not in suites:
+        raise JobError(f"suite {name[:80]!r} does not exist; known are {', '.join(suites)}")
+    [listed] = read_documents(_read(suites[name], f"{name}.yaml"), f"{name}.yaml", JobError)
+    if not isinstance(listed.content, tuple) or any(item.text is None for item in listed.items):
+        raise JobError(f"{listed.where}: a suite is a list of job files")
+    return tuple(item.text or "" for item in listed.items)
 
 
 def _read(path: Path, name: str) -> str:

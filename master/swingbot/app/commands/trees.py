@@ -24,6 +24,7 @@ from swingbot.service.watch.trees import (
 from swingbot_db import read
 from swingbot_jobs import codec
 from swingbot_jobs.contract.trust import LEVELS, Trust
+from swingbot_jobs.language.job_files import read_suite
 from swingbot_jobs.printable import printable
 from swingbot_jobs.terminal import say_json
 
@@ -53,6 +54,13 @@ def tree() -> None:
     multiple=True,
     metavar="FILE",
     help="Job file: a path or the name of a shipped job; may be repeated.",
+)
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="NAME",
+    help="Add the job files of jobs/suites/NAME.yaml; may be repeated.",
 )
 @click.option(
     "--testbox",
@@ -98,6 +106,7 @@ def add(
     branch: str,
     base: str,
     jobs: tuple[str, ...],
+    suites: tuple[str, ...],
     testboxes: tuple[str, ...],
     paths: tuple[str, ...],
     kconfig: str | None,
@@ -116,6 +125,8 @@ def add(
     """
     settings = session.settings
     url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
+    listed = [file for suite in suites for file in read_suite(suite, Path(settings.paths.jobs))]
+    files = tuple(dict.fromkeys([*jobs, *listed]))
     try:
         level = trust_of_new_tree(session.lab.transaction, name, url, trust)
     except RequestError as error:
@@ -132,7 +143,7 @@ def add(
             url=url,
             branch=branch,
             base=base,
-            job_files=read_jobs(jobs, settings.paths.jobs),
+            job_files=read_jobs(files, settings.paths.jobs),
             testboxes=testboxes,
             paths=paths,
             kconfig=kconfig or settings.build.kconfig,
