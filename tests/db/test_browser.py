@@ -147,9 +147,9 @@ def test_a_reader_goes_from_the_overview_to_a_report_its_plots_and_its_incident(
     page.click("nav a[href='/reports']")
     page.click(f"main a[href='/report/r{lab.sent}']")
     assert page.heading().startswith(f"Report r{lab.sent}")
-    assert page.value("document.images.length") >= 2
+    assert page.value("document.querySelectorAll('svg.field').length") >= 2
     looked_at(page)
-    page.click(".plots a")
+    page.click("#plots figcaption a[href$='.svg']")
     assert page.address().endswith(".svg")
     page.open(f"{lab.url}/report/r{lab.sent}")
     page.click("main a[href='/incident/i1']")
@@ -208,7 +208,7 @@ def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: 
     looked_at(page)
     page.click(f"main a[href='/experiment/e{lab.experiment}']")
     assert page.heading().startswith(f"Experiment e{lab.experiment}")
-    assert page.value("document.images.length") >= 2
+    assert page.value("document.querySelectorAll('svg.field').length") >= 2
     page.sized(700)  # narrower, each row is a block of its own
     held = """(() => { const grid = document.querySelector('.grid');
         grid.scrollLeft = grid.scrollTop = 150;
@@ -223,7 +223,7 @@ def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: 
     page.click("td:target a")
     assert page.heading().startswith("Boot x")
     page.open(f"{lab.url}/experiment/e{lab.experiment}")
-    page.click(".plots a")
+    page.click("figcaption a")
     assert page.address() == f"/plot/e{lab.experiment}/values.svg"
 
 

@@ -3,6 +3,7 @@ branch."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_the_page_leads_to_everything_by_address(site: Site) -> None:
         assert f'"{path}"' in unescape(text)
         assert site.client.get(path).status_code == 200
     assert "18.1" in text
+
+
+def test_links_of_plots_alone_lead_to_boot_kernel_incident_and_mail(site: Site) -> None:
+    """The client of this test runs no script."""
+    lab = site.lab
+    walks = {
+        f"/report/r{lab.report}": {"boot", "variant", "incident", "report"},
+        f"/bisection/b{lab.bisection}": {"boot", "variant"},
+        f"/comparison/c{lab.comparison}": {"boot", "variant"},
+    }
+    for path, kinds in walks.items():
+        drawn = re.findall(r'<svg class="plot field".*?</svg></div>', page(site, path), re.DOTALL)
+        marks = [one for plot in drawn for one in re.findall(r"<a .*?</a>", plot, re.DOTALL)]
+        assert marks and all("<title>" in one for one in marks if "<text" not in one), path
+        links = {match[1] for one in marks if (match := re.match(r'<a href="([^"]*)"', one))}
+        assert {link.split("/")[1] for link in links} >= kinds, path
+        for link in links:
+            page(site, link)
 
 
 def test_the_history_of_a_metric_has_the_tips_in_order_and_the_commits_that_were_asked_for(

@@ -328,7 +328,7 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
         and "&lt;b&gt;hangs" in page
         and "hint × 20" in page
     )
-    assert "×20" in plot and "the next boot is of commit" in plot and "skipped by ada" in plot
+    assert "×20" in plot and "the next boot is k=" in plot and "skipped by ada" in plot
     assert [steer["act"] for steer in facts["steers"]] == ["skip", "hint"]
     assert facts["noise"]["sd_run"] > 0 and facts["levels"][0] > facts["levels"][1]
     explained = swingbot("bisect", "explain", f"b{number}")

@@ -11,8 +11,8 @@ import numpy as np
 from click.testing import CliRunner
 
 from swingbot.app.commands.stats import stats
+from swingbot.web.plots.drawing import PlotSubject
 from swingbot.web.plots.metric_plot import History, HistorySeries, NoiseBand, metric_plot
-from swingbot.web.plots.plot import PlotSubject
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -32,7 +32,7 @@ def test_a_step_is_drawn_where_it_is_and_with_its_size(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     picture = ElementTree.fromstring((tmp_path / "h.svg").read_text())
     assert len(picture.findall(f".//{SVG}circle")) == 60
-    levels = [line for line in picture.iter(f"{SVG}line") if line.get("class") == "head mean"]
+    levels = [line for line in picture.iter(f"{SVG}line") if line.get("class") == "base level"]
     assert len(levels) == 2 and levels[0].get("y1") != levels[1].get("y1")
     titles = [title.text or "" for title in picture.iter(f"{SVG}title")]
     assert any(re.match(r"step at v30: -(9\.[89]|10)", text) for text in titles), titles
@@ -67,7 +67,7 @@ def test_the_band_of_a_ramp_rises_with_it() -> None:
     for rise in (0.0, 4.0):
         band = NoiseBand(first=0, last=9, level=100.0, low=98.0, high=102.0, rise=rise)
         shown = History(subject=subject, columns=columns, series=series, bands=[band])
-        picture = metric_plot(shown)
+        picture = metric_plot(shown).inline()
         (points,) = re.findall(r'<polygon points="([^"]*)" class="base band"', picture)
         corners[rise] = [tuple(map(float, corner.split(","))) for corner in points.split()]
     (_, left), (_, right) = corners[0.0][:2]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.web.plots import metric_plot as plots
-from swingbot.web.plots.plot import PlotSubject
+from swingbot.web.plots.drawing import FIELDS, LETTER, PlotSubject, fitting
 
 SUBJECT = PlotSubject("vm", "job", "m", "ops", "higher", None)
 HOSTILE = '</title><script>alert("1")</script>&'
@@ -59,13 +59,14 @@ def test_what_is_drawn_is_bounded_and_has_the_lowest_and_the_highest_boot(
 def test_five_thousand_tips_are_few_marks_with_their_spike() -> None:
     levels = [[100.0 + at % 7, 101.0] for at in range(5000)]
     levels[3333][0] = 7.0
-    html, words = plots.inline(a_history(levels))
+    drawing = plots.metric_plot(a_history(levels))
+    html, words = drawing.inline(), drawing.words
     assert len(html) < 150_000
     assert html.count("<circle") <= plots.MOST_MARKS
     assert "boot x33330: mean 7 of 3 runs" in html
     assert "of 10000 boots the lowest and the highest of each 20 commits are drawn" in words
     ElementTree.fromstring(f"<div>{html}</div>")
-    ElementTree.fromstring(plots.metric_plot(a_history(levels)))
+    ElementTree.fromstring(drawing.picture(SUBJECT))
 
 
 def test_words_of_strangers_are_escaped_by_order_and_by_time() -> None:
@@ -79,7 +80,7 @@ def test_words_of_strangers_are_escaped_by_order_and_by_time() -> None:
             [[10.0], [10.5, 11.0], [9.0]],
             marks=[mark], periods=[period], bands=[band], by_time=by_time,
         )  # fmt: skip
-        html, _ = plots.inline(history)
+        html = plots.metric_plot(history).inline()
         assert "<script" not in html
         root = ElementTree.fromstring(f"<div>{html}</div>")
         assert len([one for one in root.iter() if one.tag == "circle"]) == 4
@@ -90,14 +91,14 @@ def test_labels_do_not_overlap_in_a_field_that_they_are_shown_in(
     labels: list[tuple[float, str]],
 ) -> None:
     labels.sort()
-    kept = plots._fitting(labels)
-    classes = [class_ for _, class_ in plots._FIELDS]
-    for number, (width, _) in enumerate(plots._FIELDS):
+    kept = fitting(labels)
+    classes = [class_ for _, class_ in FIELDS]
+    for number, (width, _) in enumerate(FIELDS):
         shown = sorted(at for at, class_ in kept.items() if classes.index(class_) <= number)
         ends = [
             (
-                labels[at][0] * width / 100 - plots._LETTER * len(labels[at][1]) / 2,
-                labels[at][0] * width / 100 + plots._LETTER * len(labels[at][1]) / 2,
+                labels[at][0] * width / 100 - LETTER * len(labels[at][1]) / 2,
+                labels[at][0] * width / 100 + LETTER * len(labels[at][1]) / 2,
             )
             for at in shown
         ]
@@ -105,17 +106,19 @@ def test_labels_do_not_overlap_in_a_field_that_they_are_shown_in(
 
 
 def test_alternating_testboxes_do_not_fill_a_page_with_gaps() -> None:
-    html, words = plots.inline(a_history([[100.0] if at % 2 else [] for at in range(5000)]))
+    drawing = plots.metric_plot(a_history([[100.0] if at % 2 else [] for at in range(5000)]))
+    html, words = drawing.inline(), drawing.words
     assert len(html) < 150_000
     assert "bars of fewer than 10 commits without a boot are left out" in words
-    html, words = plots.inline(a_history([[100.0] if at % 2 else [] for at in range(400)]))
+    drawing = plots.metric_plot(a_history([[100.0] if at % 2 else [] for at in range(400)]))
+    html, words = drawing.inline(), drawing.words
     assert html.count("1 commit has no boot here") == 200 and "left out" not in words
 
 
 def away(begin: float, end: float, levels: list[list[float]]) -> list[float]:
     """Where a shaded period begins, in per cent of the width."""
     period = plots.HistoryPeriod(begin=begin, end=end, words="away")
-    html, _ = plots.inline(a_history(levels, periods=[period]))
+    html = plots.metric_plot(a_history(levels, periods=[period])).inline()
     return [float(x) for x in re.findall(r'<rect x="([\d.]+)%"[^>]*class="away"', html)]
 
 
@@ -131,12 +134,12 @@ def test_each_incident_of_a_commit_has_its_own_mail() -> None:
         return plots.HistoryMark(column=1, id=id, href=f"/{id}", words=id, kind=kind, of=of)
 
     marks = [mark("i1", "incident"), mark("r1", "mail", "i1"), mark("i2", "incident")]
-    html, _ = plots.inline(a_history([[1.0], [2.0]], marks=marks))
+    html = plots.metric_plot(a_history([[1.0], [2.0]], marks=marks)).inline()
     assert html.count('href="/r1"') == 1
     assert re.search(r'class="small w4"[^>]*>i2<', html), "no label over another, however wide"
 
 
 @pytest.mark.parametrize("levels", [[1e16, 1e16 + 2], [0.0, 0.0], [1e308, 1e308], [5e-324]])
 def test_values_that_floats_hardly_tell_apart_are_drawn(levels: list[float]) -> None:
-    html, _ = plots.inline(a_history([[one] for one in levels]))
+    html = plots.metric_plot(a_history([[one] for one in levels])).inline()
     assert html.count("<circle") == len(levels)

@@ -267,7 +267,7 @@ def test_ramps_and_creep_are_drawn_as_lines() -> None:
     rows = [n for n, row in enumerate(draw_history(values, found).splitlines()) if "-" in row[13:]]
     assert len(rows) >= 4
     height = re.findall(
-        r'<line [^>]*class="head mean"[^>]*>', findings_plot("x", [""] * 80, values, found)
+        r'<line [^>]*class="base level"[^>]*>', findings_plot("x", [""] * 80, values, found)
     )
     ends = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in height]
     assert [end["y1"] == end["y2"] for end in ends] == [True, False]

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
-from swingbot.web.plots.plot import PlotSubject
-from swingbot.web.plots.table_plot import BootValues, PlotRow, table_plot
+from swingbot.web.plots.drawing import PlotSubject
+from swingbot.web.plots.table_plot import MOST_MARKS, BootValues, PlotRow
+from swingbot.web.plots.table_plot import table_plot as drawn
 
 SHOWN = PlotSubject(
     testbox="vm-icount",
@@ -43,6 +44,19 @@ def a_row(
     )
 
 
+def table_plot(subject: PlotSubject, rows: list[PlotRow]) -> str:
+    return drawn(subject, rows).picture(subject)
+
+
+def discs(text: str) -> list[ElementTree.Element]:
+    return [*ElementTree.fromstring(text).iter(f"{TAG}circle")]
+
+
+def at(element: ElementTree.Element, name: str) -> float:
+    """A place as a share of the width."""
+    return float(element.attrib[name].removesuffix("%"))
+
+
 def elements(text: str, class_: str) -> list[ElementTree.Element]:
     return [found for found in ElementTree.fromstring(text).iter() if found.get("class") == class_]
 
@@ -60,16 +74,19 @@ def test_every_run_is_a_disc_on_one_axis_and_every_kernel_has_a_mean() -> None:
     text = table_plot(
         SHOWN, [a_kernel("v6.1", [1.0, 2.0], [3.0]), a_kernel("fix", [10.0]), PlotRow(name="late")]
     )
-    discs = elements(text, "base run")
-    assert len(discs) == 4 and len(elements(text, "head mean")) == 2
-    xs = [float(disc.attrib["cx"]) for disc in discs]
+    assert len(discs(text)) == 4 and len(elements(text, "head mean")) == 2
+    xs = [at(disc, "cx") for disc in discs(text)]
     assert xs == sorted(xs), "one axis for all kernels"
     assert "no value yet" in words(text)
 
 
-def test_thousands_of_runs_are_drawn_as_boots() -> None:
-    text = table_plot(SHOWN, [a_kernel("v6.1", *[[1.0, 2.0, 3.0]] * 2000)])
-    assert len(elements(text, "base run")) == 2000 and "disc: a boot" in words(text)
+def test_many_runs_are_drawn_as_boots_and_of_many_boots_the_spike_is_kept() -> None:
+    text = table_plot(SHOWN, [a_kernel("v6.1", *[[1.0, 2.0, 3.0]] * 200)])
+    assert len(discs(text)) == 200 and "A disc is a boot (there" in words(text)
+    boots = [[1.0, 2.0, 3.0]] * 1999 + [[70.0]]
+    text = table_plot(SHOWN, [a_kernel("v6.1", *boots)])
+    assert len(discs(text)) == MOST_MARKS and "boot x1999: mean 70 of 1 run" in text
+    assert "at most 500 with the lowest and the highest" in words(text)
 
 
 def test_a_change_has_the_words_of_the_table_and_the_colour_of_its_verdict() -> None:
@@ -101,8 +118,8 @@ def test_an_interval_is_laid_from_the_level_of_its_reference() -> None:
     row = a_row(10.0, (5.0, 15.0), "better")
     text = table_plot(SHOWN, [a_kernel("base", [1.0]), a_kernel("head", [1.05, 1.15], change=row)])
     line, *_ = elements(text, "bar")
-    discs = sorted(float(disc.attrib["cx"]) for disc in elements(text, "base run"))
-    assert [float(line.attrib["x1"]), float(line.attrib["x2"])] == discs[1:]
+    xs = sorted(at(disc, "cx") for disc in discs(text))
+    assert [at(line, "x1"), at(line, "x2")] == xs[1:]
 
 
 def test_an_interval_that_dwarfs_all_else_is_cut_at_the_axis() -> None:
@@ -111,8 +128,8 @@ def test_an_interval_that_dwarfs_all_else_is_cut_at_the_axis() -> None:
         a_kernel("b", [1.01], change=a_row(1.0, (-99.0, 90_000.0), "unclear")),
     ]
     bars = elements(table_plot(SHOWN, rows), "bar")
-    xs = [float(bar.attrib[end]) for bar in bars for end in ("x1", "x2")]
-    assert all(0 <= x <= 556 for x in xs)
+    xs = [at(bar, end) for bar in bars for end in ("x1", "x2")]
+    assert all(0 <= x <= 100 for x in xs)
     assert len(bars) == 3 + 1, "an end beyond the axis has no cap"
 
 
@@ -120,8 +137,8 @@ def test_the_interval_of_a_share_is_in_points() -> None:
     row = a_row(300.0, (100.0, 900.0), "changed", Points(change=1.5, interval=(1.0, 2.0)))
     text = table_plot(SHOWN, [a_kernel("a", [2.0, 3.0], change=row)])
     line, *_ = elements(text, "bar")
-    discs = sorted(float(disc.attrib["cx"]) for disc in elements(text, "base run"))
-    assert [float(line.attrib["x1"]), float(line.attrib["x2"])] == discs
+    xs = sorted(at(disc, "cx") for disc in discs(text))
+    assert [at(line, "x1"), at(line, "x2")] == xs
 
 
 def test_nothing_to_plot_is_a_sentence() -> None:

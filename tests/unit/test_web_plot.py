@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.web.plots import plot, svg
+from swingbot.web.pages.shown_bisection import bisection_history
+from swingbot.web.plots import svg
+from swingbot.web.plots.metric_plot import metric_plot
 
-SHOWN = plot.PlotSubject(
-    testbox="vm-icount",
-    unit_job="page-fault",
-    metric="page-fault.ops",
-    unit="ops/s",
-    better="higher",
-    label="emulated",
-)
 TAG = "{http://www.w3.org/2000/svg}"
 
 
@@ -36,6 +30,10 @@ def a_bisection(**more: Any) -> dict[str, Any]:
     points = [
         {
             "idx": idx,
+            "commit": f"{idx:040x}",
+            "subject": HOSTILE,
+            "author": HOSTILE,
+            "variant": f"v{idx}",
             "state": "culprit" if idx == 2 else "measured",
             "probability": 0.9 if idx == 2 else 0.05 if idx else None,
         }
@@ -67,23 +65,29 @@ def a_bisection(**more: Any) -> dict[str, Any]:
     } | more
 
 
+def drawn(bisection: dict[str, Any]) -> str:
+    history = bisection_history(bisection)
+    return metric_plot(history).picture(history.subject)
+
+
 def test_a_bisection_shows_each_boot_that_came_and_a_bar_for_each_belief() -> None:
-    text = plot.bisection_plot(a_bisection())
-    assert len(elements(text, "base boot")) == 1 + 1
-    assert len(elements(text, "head boot")) == 1 + 1
-    assert len(elements(text, "cross")) == 1 + 1
+    text = drawn(a_bisection(next=[{"idx": 1, "k": 3, "commit": "1" * 40}]))
+    assert "<script" not in text
+    search, confirmation = (elements(text, f"{look} boot")[0] for look in ("base", "head"))
+    assert [one.get("href") for one in (search[0], confirmation[0])] == ["/boot/x1"] * 2
+    assert "boot x1: mean 100 of 1 run" in "".join(search.itertext())
+    assert "boot x1 (confirmation): mean 80" in "".join(confirmation.itertext())
+    assert "search: &lt;/text&gt;" in text, "why there is no value"
+    assert "the next boot is k=3 of 111111111111" in text
     bars = elements(text, "probability")
-    assert [bar.findtext(f"{TAG}title") for bar in bars] == [
-        "commit 1: 0.0500",
-        "commit 2: 0.9000",
-        "commit 3: 0.0500",
-    ]
     heights = [float(bar.attrib["height"]) for bar in bars]
+    assert len(bars) == 3
     assert heights[1] == pytest.approx(18 * heights[0], rel=0.05)
+    assert text.count(": 0.0500") == 2 and text.count(": 0.9000") == 1
 
 
-def test_a_bisection_that_has_seen_nothing_says_so() -> None:
-    assert "No boot has completed yet" in plot.bisection_plot(a_bisection(log=[]))
+def test_a_bisection_that_has_seen_nothing_has_its_beliefs() -> None:
+    assert len(elements(drawn(a_bisection(log=[])), "probability")) == 3
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12))
@@ -112,51 +116,3 @@ def test_ticks_are_round_and_within(low: float, width: float) -> None:
 )
 def test_tick_labels_have_the_digits_of_their_step(value: float, step: float, shown: str) -> None:
     assert svg.tick_label(value, step) == shown
-
-
-def a_point(place: int | None, *means: float, commit: str = "") -> dict[str, Any]:
-    """A row of `read.history`."""
-    name = commit or f"{place or 0:040x}"
-    boots = [{"boot": f"x{name[-3:]}{k}", "mean": mean, "runs": 2} for k, mean in enumerate(means)]
-    return {
-        "commit": name,
-        "subject": "mm: <b>",
-        "variant": f"v{place}",
-        "place": place,
-        "boots": boots,
-    }
-
-
-def test_over_the_branch_each_boot_is_a_mark_and_the_culprit_precedes_the_tip_that_brought_it() -> (
-    None
-):
-    points = [
-        a_point(0, 10.0, 10.5),
-        a_point(1, 10.2),
-        a_point(2, 8.0),
-        a_point(None, 10.1, commit="a" * 40),
-        a_point(None, 8.1, 8.2, commit="b" * 40),
-    ]
-    text = plot.history_plot(SHOWN, points, {"a" * 40: "parent", "b" * 40: "culprit"}, 2)
-    tips = elements(text, "base boot")
-    marked = elements(text, "head boot")
-    assert (len(tips), len(marked)) == (4, 3)
-    xs = [float(tip.attrib["cx"]) for tip in tips]
-    of_culprit = float(re.findall(r"M([\d.]+)", marked[1].attrib["d"])[0])
-    assert xs[2] < of_culprit < xs[3]
-    assert ">culprit</text>" in text
-    assert "emulated" in text
-    assert "<b>" not in text
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        [],
-        [a_point(None, 1.0, commit="a" * 40)],
-        [a_point(0, 5.0)],
-        [a_point(0, 5.0), a_point(1, 5.0)],
-    ],
-)
-def test_a_short_history_still_makes_a_picture(points: list[dict[str, Any]]) -> None:
-    ElementTree.fromstring(plot.history_plot(SHOWN, points, {}, None))

@@ -31,7 +31,7 @@ FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testb
 WHERE b.id = :id
 """
 _POINTS = """
-SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key,
+SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.author, v.build_key,
   kb.status AS build, kb.image_sha256,
        kb.seconds AS build_seconds, kb.errors AS build_errors
 FROM bisection_point p JOIN variant v ON v.id = p.variant

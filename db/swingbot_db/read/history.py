@@ -14,7 +14,7 @@ from .rows import Row, first, rows, shown
 _TIPS = "SELECT commit FROM v_tips WHERE tree = :tree ORDER BY place DESC LIMIT :most"
 # Boots are shared by image, so a boot counts for every commit whose kernel is that image.
 _LEVELS = """
-SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, b.mean, b.runs, x.booted_at
+SELECT v.commit, v.id AS variant, v.subject, v.author, x.id AS boot, b.mean, b.runs, x.booted_at
 FROM variant v JOIN tree t ON t.id = v.tree
 JOIN kernel_build kb ON kb.build_key = v.build_key
 JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = :testbox AND x.origin = 'measured'
@@ -76,9 +76,9 @@ def history(
 ) -> list[Row]:
     """The last tips of the branch, oldest first, then the commits `also`.
 
-    Each is {commit, subject, variant, place, boots: [{boot, mean, runs, booted_at}]}. `place` is
-    the number of the tip, from 0; None for a commit that was never a tip. Commits without a
-    measurement are left out.
+    Each is {commit, subject, author, variant, place, boots: [{boot, mean, runs, booted_at}]}.
+    `place` is the number of the tip, from 0; None for a commit that was never a tip. Commits
+    without a measurement are left out.
     """
     tips = [tip["commit"] for tip in rows(conn, _TIPS, tree=tree, most=MOST)][::-1]
     entries: dict[str, Row] = {}
@@ -98,6 +98,7 @@ def history(
             {
                 "commit": row["commit"],
                 "subject": row["subject"],
+                "author": row["author"],
                 "variant": shown("variant", row["variant"]),
                 "place": place,
                 "boots": [],

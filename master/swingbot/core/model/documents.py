@@ -292,6 +292,7 @@ class LogEntry(NamedCommit):
 class Point(NamedCommit):
     """A commit of the range with what is known of it."""
 
+    author: str  # name and address
     idx: int  # position in the range; 0 is the good end
     variant: str
     skipped: str | None  # why it cannot be measured

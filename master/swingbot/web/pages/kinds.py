@@ -22,13 +22,15 @@ from swingbot.service.visible_groups import changes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
-from ..plots import plot
+from ..plots.drawing import legend
+from ..plots.metric_plot import metric_plot
 from ..plots.picture import picture
 from ..ports import Connection, Row, StoredFiles
 from . import free_memory, incident
 from . import report as report_page
 from .metric_names import is_of
 from .reproduction import Kits
+from .shown_bisection import SERIES, bisection_history
 
 _TAIL_BYTES, _TAIL_LINES, _LINE = 16_384, 40, 500
 # colours and other control sequences of a console
@@ -74,7 +76,11 @@ class Pages:
             "variant": read.variant,
         }
         self._extra: Mapping[str, Callable[[Connection, Any], Row]] = {
-            "bisection": lambda conn, document: {"acts": _acts(document)},
+            "bisection": lambda conn, document: {
+                "acts": _acts(document),
+                "plot": metric_plot(bisection_history(document)),
+                "legend": legend(SERIES),
+            },
             "incident": lambda conn, document: incident.shown(document),
             "report": self._report,
             "order": self._order,
@@ -191,7 +197,8 @@ class Pages:
     def bisection_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             document = self._source.read.bisection(conn, request.path_params["id"])
-        return picture(plot.bisection_plot(document))
+        history = bisection_history(document)
+        return picture(metric_plot(history).picture(history.subject))
 
     def _report(self, conn: Connection, document: Row) -> Row:
         return report_page.of_report(self._source.read, conn, document) | {
@@ -201,7 +208,8 @@ class Pages:
     def history_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             document = self._source.read.report(conn, request.path_params["id"])
-            return picture(report_page.history_plot(self._source.read, conn, document))
+            history = report_page.tips_history(self._source.read, conn, document)
+        return picture(metric_plot(history).picture(history.subject))
 
     def _order(self, conn: Connection, document: Row) -> Row:
         name = "build.log" if document["kind"] == "build" else "console.log"

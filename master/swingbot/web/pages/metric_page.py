@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -26,7 +25,8 @@ from swingbot.service.report.results_query import HistoryQuery, checked
 from ..http.csv_attachment import csv_attachment
 from ..http.render import Renderer, metric_page
 from ..http.snapshot_reader import SnapshotReader
-from ..plots.metric_plot import inline, legend, metric_plot
+from ..plots.drawing import legend
+from ..plots.metric_plot import metric_plot
 from ..plots.picture import picture
 from ..ports import Row
 from .history_view import AXES, BESIDE, LINES, RANGES, HistoryView, selected, view_of
@@ -122,7 +122,8 @@ class MetricPages:
             return _spreadsheet(document)
         shown = self._shown(query, document, view)
         if form == "svg":
-            return picture(metric_plot(shown.history(view.on or testbox)))
+            history = shown.history(view.on or testbox)
+            return picture(metric_plot(history).picture(history.subject))
         return self._page(document, shown)
 
     def _shown(self, query: HistoryQuery, document: Row, view: HistoryView) -> ShownHistory:
@@ -151,12 +152,12 @@ class MetricPages:
     def _page(self, document: Row, shown: ShownHistory) -> Response:
         view, testbox = shown.view, document["testbox"]
         page = metric_page(document["tree"], testbox, document["unit_job"], document["metric"])
-        plot, words = inline(shown.history(testbox))
+        plot = metric_plot(shown.history(testbox))
         others = [one for one in document["testboxes"] if one["name"] != testbox]
         most = _FURTHER_MARKS // max(1, min(_PLOTS, len(others)))
         drawn = [
-            (one["name"], *map(Markup, inline(shown.history(one["name"], alone=True, most=most))))
-            for one in others[:_PLOTS]
+            (name, metric_plot(shown.history(name, alone=True, most=most)))
+            for name in (one["name"] for one in others[:_PLOTS])
         ]
         latest = shown.points[::-1]
         pages = max(1, -(-len(latest) // LINES))
@@ -173,9 +174,8 @@ class MetricPages:
             axes=AXES,
             fields=BESIDE,
             selection=shown.words,
-            plot=Markup(plot),  # of SVG's own functions, which escape
-            plot_words=words,
-            legend=[(Markup(mark), name) for mark, name in legend(shown.names)],
+            plot=plot,
+            legend=legend(shown.names),
             notes=shown.notes,
             percent_of=shown.percent_of,
             shown=lines,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from swingbot.core.model import documents
 from swingbot.core.model.comparison_row import key_of
-from swingbot.core.model.documents import Bisection, Table
+from swingbot.core.model.documents import Bisection, Incident, Table
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.report.table.sheet import sheet_of_table
 from swingbot.core.reproduce import Kit
 
-from ..plots import plot
+from ..plots.drawing import PlotSubject, legend
+from ..plots.metric_plot import History, HistoryMark, HistorySeries, metric_plot
 from ..ports import Connection, ReadModels, Row
 from .reproduction import Kits
-from .table import SeriesKey
+from .shown_bisection import SERIES, bisection_history
+from .shown_table import SeriesKey, TablePlots
 
 
 def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
@@ -21,7 +24,8 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
     """
     incident = read.incident(conn, report["incident"])
     comparison = read.table(conn, incident["comparison"]) if incident["comparison"] else None
-    headline = incident["bisection_list"][0] if incident["bisection_list"] else None
+    first = incident["bisection_list"][0] if incident["bisection_list"] else None
+    headline = read.bisection(conn, first["id"]) if first else None
     context: Row = {
         "incident": incident,
         "comparison": comparison,
@@ -29,30 +33,41 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
         "gates": read.gates(conn, report["incident"]),
     }
     row = _row(comparison, headline)
+    tips = _over_tips(read, conn, report, incident, headline) if headline else None
     return context | {
         "row": row,
-        "plot": _plot(comparison, row),
+        "runs": _of_runs(read, conn, comparison, row),
+        "search": metric_plot(bisection_history(headline)) if headline else None,
+        "tips": metric_plot(tips) if tips else None,
+        "legend": legend(SERIES),
         "boots": _boots(comparison, headline),
     }
 
 
-def _row(comparison: Table | None, headline: Row | None) -> documents.Row | None:
+def _row(comparison: Table | None, headline: Bisection | None) -> documents.Row | None:
     """The headline's row as JSON; the page prints it as it is."""
     if not comparison or not headline:
         return None
     return next((row for row in comparison["rows"] if key_of(row) == key_of(headline)), None)
 
 
-def _plot(comparison: Table | None, row: documents.Row | None) -> str | None:
-    """Return the address of the plot of the headline's row."""
+def _of_runs(
+    read: ReadModels, conn: Connection, comparison: Table | None, row: documents.Row | None
+) -> Row | None:
+    """The plot of the headline's row, with its address as a picture."""
     if comparison is None or row is None:
         return None
-    testbox, unit_job, metric = key_of(row)
-    return SeriesKey(testbox=testbox, unit_job=unit_job, metric=metric).plot(comparison["id"])
+    testbox, unit_job, metric = key = key_of(row)
+    series = SeriesKey(testbox=testbox, unit_job=unit_job, metric=metric)
+    own: Table = {**comparison, "rows": [one for one in comparison["rows"] if key_of(one) == key]}
+    sheet = sheet_of_table(own)
+    plots = TablePlots.read(read, conn, comparison, sheet, [series])
+    drawing = plots.drawing(series, sheet.against[0])
+    return {"href": series.plot(comparison["id"]), "drawing": drawing}
 
 
 def _boots(
-    comparison: Table | None, headline: Row | None
+    comparison: Table | None, headline: Bisection | None
 ) -> dict[str, list[documents.BootOfAnArm]]:
     """Boots of parent and commit behind the headline."""
     boots = [
@@ -78,8 +93,9 @@ def kit_of(kits: Kits | None, id: str) -> Kit | None:
         return None
 
 
-def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
-    """The headline's metric over the tips of the branch, with culprit and parent marked.
+def tips_history(read: ReadModels, conn: Connection, report: Row) -> History:
+    """The headline's metric over the tips of the branch, with culprit and parent before the first
+    tip that has them.
 
     Raises NotFound.
     """
@@ -89,16 +105,37 @@ def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
             f"{report['id']} has no bisection, so there is no metric to show over the branch"
         )
     headline = read.bisection(conn, incident["bisection_list"][0]["id"])
-    culprit, parent = (
-        incident["culprit"]["commit"],
-        _parent(headline, incident["culprit"]["commit"]),
-    )
+    return _over_tips(read, conn, report, incident, headline)
+
+
+def _over_tips(
+    read: ReadModels, conn: Connection, report: Row, incident: Incident, headline: Bisection
+) -> History:
+    culprit = incident["culprit"]["commit"]
+    also = [commit for commit in (_parent(headline, culprit), culprit) if commit]
     where = {key: headline[key] for key in ("tree", "testbox", "unit_job", "metric")}
-    points = read.history(conn, **where, also=[commit for commit in (parent, culprit) if commit])
-    before = next((point["place"] for point in points if point["commit"] == headline["bad"]), None)
-    shown = plot.PlotSubject.of_bisection(headline)
-    return plot.history_plot(
-        shown, points, {culprit: "culprit"} | ({parent: "parent"} if parent else {}), before
+    points = read.history(conn, **where, also=also)
+    others = [point for point in points if point["place"] is None]
+    tips = [point for point in points if point["place"] is not None]
+    before = next((at for at, one in enumerate(tips) if one["commit"] == headline["bad"]), None)
+    at = len(tips) if before is None else before
+    columns = [*tips[:at], *others, *tips[at:]]
+    places = {point["commit"]: place for place, point in enumerate(columns)}
+    marks = []
+    if culprit in places:
+        at, words = places[culprit], f"culprit: {incident['culprit']['subject']}"
+        id, mail = incident["id"], report["id"]
+        marks = [
+            HistoryMark(column=at, id=id, href=f"/incident/{id}", words=words, kind="incident"),
+            HistoryMark(
+                column=at, id=mail, href=f"/report/{mail}", words=words, kind="mail", of=id
+            ),
+        ]
+    return History(
+        subject=PlotSubject.of_bisection(headline),
+        columns=[{**point, "release": None} for point in columns],
+        series=[HistorySeries(name="", boots=[point["boots"] for point in columns])],
+        marks=marks,
     )
 
 

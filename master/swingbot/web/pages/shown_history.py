@@ -13,6 +13,7 @@ from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
 
 from ..http.filters import swing_change
+from ..plots.drawing import PlotSubject
 from ..plots.metric_plot import (
     MOST_MARKS,
     History,
@@ -21,7 +22,6 @@ from ..plots.metric_plot import (
     HistorySeries,
     NoiseBand,
 )
-from ..plots.plot import PlotSubject
 from ..ports import Row
 from .history_view import HistoryView, selected
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -23,7 +22,6 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
 from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
-from swingbot.core.text.plain import clean
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.results_query import checked
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
@@ -32,11 +30,10 @@ from swingbot.service.visible_groups import changes_only
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 from ..plots.picture import picture
-from ..plots.plot import PlotSubject
-from ..plots.table_plot import BootValues, PlotRow, table_plot
 from ..ports import Connection, Row
 from . import free_memory
-from .metric_names import like, program_of
+from .metric_names import program_of
+from .shown_table import SeriesKey, TablePlots
 from .table_acts import acts_of, searches
 
 _OPEN: Final = ("waiting", "running")
@@ -44,20 +41,6 @@ _TABLE_CELLS: Final = 600  # kernels x metrics x testboxes shown as tables on on
 _OPEN_TABLES: Final = 2  # tables that are unfolded
 _BOOTS: Final = 2000  # boots listed one by one
 _LIVE: Final = 6  # metrics plotted before anything is judged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesKey:
-    """One metric of one unit job on one testbox, as named by an address."""
-
-    testbox: str
-    unit_job: str
-    metric: str
-
-    def plot(self, id: str, **more: str) -> str:
-        """Return the address of its plot in table `id`."""
-        names = {"metric": self.metric, "unit_job": self.unit_job, "testbox": self.testbox}
-        return f"/plot/{id}/values.svg?{urlencode(names | more)}"
 
 
 class TablePages:
@@ -105,7 +88,9 @@ class TablePages:
             after = request.query_params.get("after", "")
             others = None if one else read.other_metrics_of_table(conn, id, after)
             memory = [] if one else self._memory(conn, document)
-        shown = _shown_blocks(sheet, one)
+            shown = _shown_blocks(sheet, one)
+            wanted = live or ([] if _many(sheet, shown) else [SeriesKey.of(b) for b in shown])
+            plots = TablePlots.read(read, conn, document, sheet, wanted)
         rows_shown = [row for block in shown for row in block.rows]
         context = {
             "this": document,
@@ -119,10 +104,10 @@ class TablePages:
             "same_image": _same_image(document),
             "few": len({arm["variant"]["id"] for arm in document["arms"]})
             in range(2, RESULT_KERNELS + 1),
-            "live": live,
+            "live": [{"subject": one, **_plot(plots, one, sheet.against[0])} for one in live],
             "perf": rows["perf"],
             "others": _with_pages(word, document["id"], others, after) if others else [],
-            **_tables(word, document, sheet, shown),
+            **_tables(word, plots, shown),
             "texts": [] if one else sheet.texts,
             "free_memory": memory,
             "boots": None if one else _boots(document),
@@ -175,26 +160,20 @@ class TablePages:
         read, id = self._source.read, request.path_params["id"]
         with self._source.reading() as conn:
             document = read.table(conn, id, [series.metric])
-            samples = read.samples_of_table(conn, id, [like(series.metric)])
-        sheet = sheet_of_table(document)
+            sheet = sheet_of_table(document)
+            plots = TablePlots.read(read, conn, document, sheet, [series])
         rule = _rule_of(request, sheet)
-        boots = _values(samples, series)
-        block = _block(sheet, series)
-        if not boots and block is None and not _has_part(document, series):
+        drawing = plots.drawing(series, rule)
+        if drawing is None or (
+            not plots.boots[series]
+            and plots.block(series) is None
+            and not _has_part(document, series)
+        ):
             raise NotFound(
                 f"{sheet.id} has no plot of metric {series.metric!r} of {series.unit_job!r} on"
                 f" {series.testbox!r}"
             )
-        rows = [
-            PlotRow(
-                name=clean(kernel.name),
-                boots=boots.get(arm, ()),
-                change=block.cells[arm].rows.get(rule) if block else None,
-                note=f"not built: {clean(kernel.trouble)}" if kernel.trouble else "",
-            )
-            for arm, kernel in enumerate(sheet.kernels)
-        ]
-        return picture(table_plot(_heading(document, block, series), rows))
+        return picture(drawing.picture(plots.subject(series)))
 
 
 def _series_of(request: Request) -> SeriesKey:
@@ -216,11 +195,6 @@ def _rule_of(request: Request, sheet: Sheet) -> str:
     return rule
 
 
-def _block(sheet: Sheet, series: SeriesKey) -> Block | None:
-    key = (series.testbox, series.unit_job, series.metric)
-    return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
-
-
 def _has_part(document: Table, series: SeriesKey) -> bool:
     return any(
         part["testbox"] == series.testbox and job["name"] == series.unit_job
@@ -229,50 +203,23 @@ def _has_part(document: Table, series: SeriesKey) -> bool:
     )
 
 
-def _heading(document: Table, block: Block | None, series: SeriesKey) -> PlotSubject:
-    labels = [part["label"] for part in document["parts"] if part["testbox"] == series.testbox]
-    return PlotSubject(
-        testbox=series.testbox,
-        unit_job=series.unit_job,
-        metric=series.metric,
-        unit=block.unit if block else "",
-        better=block.better if block else None,
-        label=labels[0] if labels else None,
-    )
-
-
-def _values(samples: Sequence[Row], series: SeriesKey) -> dict[int, list[BootValues]]:
-    """Map each arm to its boots on that testbox; a run's value is the mean of its samples."""
-    runs: dict[int, dict[str, dict[int, list[float]]]] = {}
-    for sample in samples:
-        if key_of(sample) == (series.testbox, series.unit_job, series.metric):
-            boot = runs.setdefault(sample["arm"], {}).setdefault(sample["boot"], {})
-            boot.setdefault(sample["run"], []).append(sample["value"])
-    return {
-        arm: [
-            BootValues(boot=boot, values=[sum(run) / len(run) for run in of_boot.values()])
-            for boot, of_boot in boots.items()
-        ]
-        for arm, boots in runs.items()
-    }
-
-
-def _live(document: Table, measured: Sequence[Row]) -> list[Row]:
-    """Plots before anything is judged, of metrics reported by the benchmarks themselves."""
+def _live(document: Table, measured: Sequence[Row]) -> list[SeriesKey]:
+    """What to plot before anything is judged: metrics reported by the benchmarks themselves."""
     programs = {
         job["name"]: job["program"] for part in document["parts"] for job in part["unit_jobs"]
     }
     own = [row for row in measured if program_of(row["metric"]) == programs.get(row["unit_job"])]
     return [
-        {
-            "title": f"{row['metric']} of {row['unit_job']} on {testbox}",
-            "href": SeriesKey(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"]).plot(
-                document["id"]
-            ),
-        }
+        SeriesKey(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"])
         for row in own[:_LIVE]
         for testbox in row["testboxes"]
     ]
+
+
+def _plot(plots: TablePlots, series: SeriesKey, rule: str) -> Row:
+    """A plot and its address as a picture; without room on the page there is only that."""
+    href = series.plot(plots.document["id"], against=rule)
+    return {"words": in_words(rule), "href": href, "drawing": plots.drawing(series, rule)}
 
 
 def _result(blocks: Sequence[Block]) -> Row:
@@ -327,17 +274,22 @@ def _shown_blocks(sheet: Sheet, one: Row | None) -> list[Block]:
     return [block for block in sheet.blocks if (block.unit_job, block.metric) == key]
 
 
-def _tables(word: str, document: Table, sheet: Sheet, blocks: Sequence[Block]) -> Row:
+def _many(sheet: Sheet, blocks: Sequence[Block]) -> bool:
+    """Each metric has its tables on its own page."""
+    return len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
+
+
+def _tables(word: str, plots: TablePlots, blocks: Sequence[Block]) -> Row:
     """`overview`: kernel x metric if there are several; `tables`: each metric with plots."""
+    document, sheet, many = plots.document, plots.sheet, _many(plots.sheet, blocks)
     parts = {part["testbox"]: at for at, part in reversed([*enumerate(document["parts"])])}
-    many = len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
     findings = {
         (*key_of(row), row["arm"], row["against"]): row
         for row in document["rows"]
         if row["swing_state"]
     }
     tables = [
-        _table(document["id"], sheet, block, parts.get(block.testbox), findings)
+        _table(plots, block, parts.get(block.testbox), findings)
         | {
             "page": _metric_page(
                 word, document["id"], {"metric": block.metric, "unit_job": block.unit_job}
@@ -362,24 +314,20 @@ def _overview(sheet: Sheet, tables: Sequence[Row]) -> Row:
 
 
 def _table(
-    id: str,
-    sheet: Sheet,
+    plots: TablePlots,
     block: Block,
     part: int | None,
     findings: Mapping[tuple[str, str, str, int, str], documents.Row],
 ) -> Row:
     """One block: for each kernel its level, each change, and the columns."""
-    series = SeriesKey(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
+    sheet, series = plots.sheet, SeriesKey.of(block)
     titles = [title for title in sheet.columns if any(title in c.columns for c in block.cells)]
     columns = [readings(*(cell.columns.get(title) for cell in block.cells)) for title in titles]
     key = (block.testbox, block.unit_job, block.metric)
     return {
         "block": block,
         "verdicts": _counted(block, sheet.against[0]),
-        "plots": [
-            {"words": in_words(rule), "href": series.plot(id, against=rule)}
-            for rule in sheet.against
-        ],
+        "plots": [_plot(plots, series, rule) for rule in sheet.against],
         "columns": titles,
         "rows": [
             {

@@ -1,7 +1,5 @@
-"""A metric over the commits of a tree: boots, noise bands, releases, swings, incidents, mails.
-
-In a page the plot takes the width that there is: horizontal places are shares of it, heights and
-letters are pixels.
+"""A metric over commits: boots, noise bands, releases, swings, incidents, mails; in a bisection the
+probability of each commit, what people said of it, and the next boots.
 """
 
 from __future__ import annotations
@@ -11,29 +9,43 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any, Final
 
-from swingbot.core.text.plain import clean, cut
+from swingbot.core.text.plain import cut
 
 from . import svg
-from .plot import PlotSubject, heading
+from .drawing import (
+    LETTER,
+    LOOKS,
+    Drawing,
+    PlotSubject,
+    fitting,
+    linked,
+    shape,
+    title,
+    titled,
+    value_axis,
+)
 
-_LEFT: Final = 74  # width of the value axis, in pixels
-_RIGHT: Final = 20
-_HEAD: Final = 56  # height of the heading of a picture
 _TOP: Final = 54  # where values begin; above are releases, incidents and swings
 _BOTTOM: Final = 306
 _HEIGHT: Final = 330
-_WIDTH: Final = 1130  # of a picture
-_LETTER: Final = 6.6  # approximate width of a character of the small font, in pixels
+# Where the probabilities of commits are: above _BELIEF_TOP stands what people said.
+_BELIEF_TOP: Final = 362
+_BELIEF: Final = 440  # its axis, and the height with it
+_BELIEF_HEIGHT: Final = 446
+_LEAST_BELIEF: Final = 0.005  # lower ones would be bars of less than half a pixel
 MOST_MARKS: Final = 500  # boots that are drawn
-# Pixels of the field of values, beginning with a telephone's, and the class of labels that only
-# wider ones have room for (static/plot.css).
-_FIELDS: Final = ((255.0, ""), (940.0, " w2"), (1500.0, " w3"))
 _GAP: Final = 0.2  # the narrowest bar of commits without a boot, in per cent of the width
-_LOOKS: Final = ("base", "head", "green", "third", "amber", "sky")
-MOST_SERIES: Final = len(_LOOKS)
+# Where marks of a kind stand, and their look.
+_LINES: Final = {
+    "swing": (44.0, "third"),
+    "incident": (27.0, "head"),
+    "no value": (_BOTTOM - 11.0, "amber"),
+    "person": (_BELIEF_TOP - 20.0, "third"),
+    "next": (_BELIEF_TOP - 8.0, "sky"),
+}
+MOST_SERIES: Final = len(LOOKS)
 _EMPTY: Final = "No commit that is shown has a value of this metric here."
 
 
@@ -51,13 +63,13 @@ class NoiseBand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMark:
-    """A swing, incident or mail at a commit: its id, its page, and what it says."""
+    """What is known of a commit: a short name, its page if it has one, and what it says."""
 
     column: int
     id: str
     href: str
     words: str
-    kind: str  # incident, swing or mail
+    kind: str  # a key of _LINES, or mail
     of: str = ""  # the incident of a mail
 
 
@@ -72,8 +84,8 @@ class HistoryPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySeries:
-    """Boots by column, each {boot, mean, runs, time (seconds since 1970)}; a mean is drawn `scale`
-    times as high."""
+    """Boots by column, each {boot, mean, runs}, to be drawn by time also {time} in seconds since
+    1970; a mean is drawn `scale` times as high."""
 
     name: str
     boots: Sequence[Sequence[Mapping[str, Any]]]
@@ -83,7 +95,8 @@ class HistorySeries:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """What is drawn. A column is a commit, oldest first: {commit, subject, author, release,
-    variant}. With `by_time` each boot is drawn at its time, else at its commit."""
+    variant}. With `by_time` each boot is drawn at its time, else at its commit. `beliefs`: the
+    probability of each commit to be the culprit; `suspects`: columns that stand out."""
 
     subject: PlotSubject
     columns: Sequence[Mapping[str, Any]]
@@ -94,6 +107,8 @@ class History:
     percent_of: str = ""  # values are in per cent of this commit
     by_time: bool = False
     most: int = MOST_MARKS  # boots that are drawn
+    beliefs: Sequence[float | None] = ()
+    suspects: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +136,7 @@ def chosen_boots(series: HistorySeries, most: int) -> tuple[list[DrawnBoot], int
     return drawn, size
 
 
-class _Drawing:
+class _HistoryParts:
     """Scales of a history, and its parts as SVG with shares of the width."""
 
     def __init__(self, history: History) -> None:
@@ -170,14 +185,16 @@ class _Drawing:
         return "\n".join(  # a line each: a text browser shows the words alone
             [
                 *(svg.line("0%", self.y(v), "100%", self.y(v), "grid") for v in self._ticks()),
+                *self._suspects(),
                 *self._periods(),
                 *self._bands(),
                 *self._releases(),
                 *self._gaps(),
                 *(part for at in range(len(self.chosen)) for part in self._boots(at)),
-                *self._marks(),
+                *(part for kind in _LINES for part in self._line_of_marks(kind)),
                 svg.line("0%", _BOTTOM, "100%", _BOTTOM, "axis"),
                 *self._names(),
+                *self._beliefs(),
             ]
         )
 
@@ -185,24 +202,43 @@ class _Drawing:
         return svg.ticks(self.y.low, self.y.high)
 
     def axis(self) -> str:
-        """The value axis, `_LEFT` pixels wide."""
-        marks = self._ticks()
-        step = marks[1] - marks[0] if len(marks) > 1 else 1.0
+        """The value axis, and that of the probabilities."""
         shown = self.history.subject
         unit = f"% of {self.history.percent_of[:12]}" if self.history.percent_of else shown.unit
-        words = cut(f"{unit or 'value'} ({shown.direction})", 40)
-        return "\n".join(
-            [
-                *(
-                    svg.text(
-                        _LEFT - 7.0, self.y(v) + 4, svg.tick_label(v, step), "soft small", "end"
-                    )
-                    for v in marks
-                ),
-                svg.text(14.0, (_TOP + _BOTTOM) / 2, words, "small", "middle", rotate=-90),
-                svg.line(_LEFT, _TOP, _LEFT, _BOTTOM, "axis"),
-            ]
-        )
+        words = cut(f"{unit or 'value'}{f' ({shown.direction})' if shown.place else ''}", 40)
+        axis = value_axis(self.y, _TOP, _BOTTOM, words)
+        if not self.history.beliefs:
+            return axis
+        up = svg.AxisScale(0.0, 100.0, _BELIEF, _BELIEF_TOP)
+        return f"{axis}\n{value_axis(up, _BELIEF_TOP, _BELIEF, 'P(culprit), %')}"
+
+    def _suspects(self) -> list[str]:
+        bottom = _BELIEF if self.history.beliefs else _BOTTOM
+        width = f"{self.x(1) - self.x(0):.2f}%"
+        return [
+            svg.element(
+                "rect", x=self.share(at - 0.5), y=_TOP, width=width, height=bottom - _TOP,
+                class_="mark",
+            )
+            for at in self.history.suspects
+        ]  # fmt: skip
+
+    def _beliefs(self) -> list[str]:
+        """A bar for each commit: the probability that it is the culprit."""
+        if not self.history.beliefs:
+            return []
+        up = svg.AxisScale(0.0, 1.0, _BELIEF, _BELIEF_TOP)
+        parts = [svg.line("0%", up(v), "100%", up(v), "grid") for v in (0.5, 1.0)]
+        width = f"{0.7 * (self.x(1) - self.x(0)):.2f}%"
+        for at, belief in enumerate(self.history.beliefs):
+            if belief is None or belief < _LEAST_BELIEF:
+                continue
+            column, top = self.history.columns[at], up(min(1.0, belief))
+            place = {"x": self.share(at - 0.35), "y": top, "width": width, "height": _BELIEF - top}
+            bar = svg.element("rect", class_="probability", **place)
+            words = f"{_commit(column)}: {belief:.4f}"
+            parts.append(linked(f"/variant/{column['variant']}", words, bar))
+        return [*parts, svg.line("0%", _BELIEF, "100%", _BELIEF, "axis")]
 
     def _periods(self) -> list[str]:
         parts = []
@@ -215,7 +251,7 @@ class _Drawing:
             left, right = (min(100.0, max(0.0, self.x(at))) for at in (begin, end))
             width = f"{max(0.3, right - left):.2f}%"
             parts.append(
-                _titled(
+                titled(
                     one.words,
                     svg.element(
                         "rect", x=f"{left:.2f}%", y=_TOP, width=width, height=_BOTTOM - _TOP,
@@ -269,14 +305,18 @@ class _Drawing:
         begin, end = band.level - half, band.level + half
         level = f"level {begin:.6g} to {end:.6g}" if band.rise else f"level {band.level:.6g}"
         words = (
-            f"{level}; noise alone keeps a boot within {band.low - half:.6g} and"
-            f" {band.high - half:.6g}"
+            level
+            if band.low == band.high
+            else (
+                f"{level}; noise alone keeps a boot within {band.low - half:.6g} and"
+                f" {band.high - half:.6g}"
+            )
         )
-        if band.rise:
+        if band.rise and band.low != band.high:
             words += f", at the end {band.low + half:.6g} and {band.high + half:.6g}"
         points = " ".join(f"{at:g},{edge:.1f}" for at, edge in corners)
         return [
-            svg.element("polygon", _title(words), points=points, class_="base band"),
+            svg.element("polygon", title(words), points=points, class_="base band"),
             svg.line(left, height(begin), right, height(end), "base level"),
         ]
 
@@ -287,16 +327,16 @@ class _Drawing:
             if column["release"] and (middle := self.middle(at)) is not None
         ]
         names = [cut(name, 14) for _, name in found]
-        fitting = _fitting([(self.x(x), name) for (x, _), name in zip(found, names, strict=True)])
+        placed = fitting([(self.x(x), name) for (x, _), name in zip(found, names, strict=True)])
         parts = [svg.line(self.share(x), 16, self.share(x), _BOTTOM, "axis") for x, _ in found]
         return parts + [
             svg.text(self.share(found[at][0]), 11, names[at], f"small{class_}", "middle")
-            for at, class_ in fitting.items()
+            for at, class_ in placed.items()
         ]
 
     def _gaps(self) -> list[str]:
         """Commits without a boot here, as bars along the axis, but for those too narrow."""
-        if self.history.by_time or not self.history.series:
+        if self.history.by_time or self.history.beliefs:
             return []
         parts, columns, at = [], self.history.columns, 0
         boots = self.history.series[0].boots
@@ -311,7 +351,7 @@ class _Drawing:
                     words += f" to {columns[end - 1]['commit'][:12]}"
                 width = f"{self.x(end - 0.5) - self.x(at - 0.5):.2f}%"
                 place = {"x": self.share(at - 0.5), "y": _BOTTOM - 5, "width": width, "height": 5}
-                parts.append(_titled(words, svg.element("rect", class_="gap", **place)))
+                parts.append(titled(words, svg.element("rect", class_="gap", **place)))
             at = end + 1
         return parts
 
@@ -330,32 +370,22 @@ class _Drawing:
             at = self.x(boot["time"] if self.history.by_time else drawn.column)
             if not self.history.by_time and not size:
                 at += (index - (count - 1) / 2) * min(0.3, 0.8 * room / count)
-            words = (
-                f"{column['commit'][:12]} {cut(column['subject'], 60)}"
-                f" ({cut(column['author'].partition('<')[0].strip(), 24) or 'author not known'}),"
-                f" boot {boot['boot']}{f' on {series.name}' if number else ''}: mean"
-                f" {boot['mean']:.6g} of {boot['runs']} run{'s' * (boot['runs'] != 1)}"
-            )
+            words = _boot_words(column, boot, series.name if number else "")
             if series.scale != 1.0:
                 words += f", {boot['mean'] * series.scale:.5g} %"
             if count > 1:
                 level = sum(one["mean"] for one in series.boots[drawn.column]) / count
                 words += f"; level {level:.6g} of {count} boots"
-            mark = _shape(number, f"{at:.2f}%", self.y(boot["mean"] * series.scale), radius)
-            parts.append(_linked(f"/boot/{boot['boot']}", words, mark))
-        return [svg.element("g", *parts, class_=f"{_LOOKS[number]} boot")]
+            mark = shape(number, f"{at:.2f}%", self.y(boot["mean"] * series.scale), radius)
+            href = "" if boot["boot"] is None else f"/boot/{boot['boot']}"
+            parts.append(linked(href, words, mark))
+        return [svg.element("g", *parts, class_=f"{LOOKS[number]} boot")]
 
-    def _marks(self) -> list[str]:
-        """Incidents with their mails in a line above swings, each with a guide to its commit."""
-        mails = {one.of: one for one in self.history.marks if one.kind == "mail"}
-        return [
-            *self._line_of_marks("swing", 44.0, "third", {}),
-            *self._line_of_marks("incident", 27.0, "head", mails),
-        ]
-
-    def _line_of_marks(
-        self, kind: str, y: float, look: str, mails: Mapping[str, HistoryMark]
-    ) -> list[str]:
+    def _line_of_marks(self, kind: str) -> list[str]:
+        """Marks of a kind in a line, each with a guide to its commit; mails beside incidents."""
+        (y, look), mails = _LINES[kind], {}
+        if kind == "incident":
+            mails = {one.of: one for one in self.history.marks if one.kind == "mail"}
         found = [
             (self.x(middle), mark)
             for mark in sorted(self.history.marks, key=lambda one: one.column)
@@ -365,18 +395,19 @@ class _Drawing:
             (share, f"  {mark.id} {mails[mark.id].id if mark.id in mails else ''}")
             for share, mark in found
         ]
-        fitting, parts = _fitting(said), []
+        placed, parts = fitting(said), []
         for at, (share, mark) in enumerate(found):
             x, side = f"{share:.2f}%", -1 if share > 90 else 1
-            parts.append(svg.line(x, y, x, _BOTTOM, "guide"))
-            small, anchor = f"small{fitting.get(at, ' w4')}", "end" if side < 0 else "start"
-            diamond = svg.element("g", _shape(3, x, y, 5.0), class_=f"{look} boot")
+            end = _BOTTOM if y < _BOTTOM else _BELIEF
+            parts.append(svg.line(x, y, x, end, "guide"))
+            small, anchor = f"small{placed.get(at, ' w4')}", "end" if side < 0 else "start"
+            diamond = svg.element("g", shape(3, x, y, 5.0), class_=f"{look} boot")
             label = svg.text(x, y + 4, mark.id, small, anchor, dx=side * 8.0)
-            parts.append(_linked(mark.href, mark.words, diamond, label))
+            parts.append(linked(mark.href, mark.words, diamond, label))
             if mail := mails.get(mark.id):
-                further = side * (8.0 + _LETTER * (len(mark.id) + 1))
+                further = side * (8.0 + LETTER * (len(mark.id) + 1))
                 label = svg.text(x, y + 4, mail.id, "small", anchor, dx=further)
-                parts.append(_linked(mail.href, mail.words, label, class_=small[6:] or None))
+                parts.append(linked(mail.href, mail.words, label, class_=small[6:] or None))
         return parts
 
     def _names(self) -> list[str]:
@@ -386,17 +417,16 @@ class _Drawing:
             for at, column in enumerate(self.history.columns)
             if (middle := self.middle(at)) is not None
         ]
-        fitting = _fitting([(share, column["commit"][:7]) for share, column in found])
+        names = [_short(column) for _, column in found]
+        placed = fitting([(share, name) for (share, _), name in zip(found, names, strict=True)])
         parts = []
-        for at, class_ in fitting.items():
+        for at, class_ in placed.items():
             share, column = found[at]
-            x = f"{share:.2f}%"
-            label = svg.text(x, _BOTTOM + 16, column["commit"][:7], "soft small", "middle")
-            parts.append(
-                svg.element(
-                    "a", label, href=f"/variant/{column['variant']}", class_=class_.strip() or None
-                )
+            label = svg.text(
+                f"{share:.2f}%", _BOTTOM + 16, names[at], f"soft small{class_}", "middle"
             )
+            href = f"/variant/{column['variant']}"
+            parts.append(svg.element("a", label, href=href) if column["variant"] else label)
         return parts
 
     def words(self) -> str:
@@ -414,33 +444,27 @@ class _Drawing:
             )
         if not self.history.by_time and (least := self._least_gap()) > 1:
             marks += f"; bars of fewer than {least} commits without a boot are left out"
+        if self.history.beliefs:
+            marks += "; a bar below is the probability of a commit (from 0.5 %)"
         return f"{marks}; {what}; the value axis does not start at 0."
 
 
-def _title(words: str) -> str:
-    return f"<title>{escape(clean(words))}</title>"
+def _short(column: Mapping[str, Any]) -> str:
+    return column["commit"][:7] if column["variant"] else cut(column["commit"], 20)
 
 
-def _linked(href: str, words: str, *parts: str, class_: str | None = None) -> str:
-    return svg.element("a", _title(words), *parts, href=href, class_=class_)
+def _commit(column: Mapping[str, Any]) -> str:
+    """A commit in words: name, subject, author."""
+    author = cut(column["author"].partition("<")[0].strip(), 24) or "author not known"
+    return f"{column['commit'][:12]} {cut(column['subject'], 60)} ({author})"
 
 
-def _titled(words: str, *parts: str) -> str:
-    return svg.element("g", _title(words), *parts)
-
-
-def _shape(number: int, x: str, y: float, r: float) -> str:
-    """A mark; series differ in shape too."""
-    if number == 0:
-        return svg.disc(x, round(y, 1), r, None)
-    paths = (
-        "M-{r} -{r}H{r}V{r}H-{r}Z",
-        "M0 -{r}L{r} {r}H-{r}Z",
-        "M0 -{r}L{r} 0L0 {r}L-{r} 0Z",
-        "M0 {r}L{r} -{r}H-{r}Z",
-        "M-{r} 0L0 -{r}L{r} 0L{r} {r}H-{r}Z",
-    )
-    return svg.element("svg", svg.element("path", d=paths[number - 1].format(r=f"{r:g}")), x=x, y=y)
+def _boot_words(column: Mapping[str, Any], boot: Mapping[str, Any], series: str) -> str:
+    if boot["boot"] is None:  # a number of a file
+        return f"{column['commit']}: {boot['mean']:.6g}"
+    runs = f"{boot['runs']} run{'s' * (boot['runs'] != 1)}"
+    of = f" ({series})" if series else ""
+    return f"{_commit(column)}, boot {boot['boot']}{of}: mean {boot['mean']:.6g} of {runs}"
 
 
 def _near(values: Sequence[float], ends: Sequence[float]) -> list[float]:
@@ -452,70 +476,17 @@ def _near(values: Sequence[float], ends: Sequence[float]) -> list[float]:
     return [end for end in ends if low - room <= end <= high + room]
 
 
-def _fitting(labels: Sequence[tuple[float, str]]) -> dict[int, str]:
-    """Indices of the labels (share of the width, words) that have room, with their class: in a
-    narrow field, and between those in wider ones."""
-    kept: dict[int, str] = {}
-    for width, class_ in _FIELDS:
-        taken = sorted((labels[at][0], at) for at in kept)
-        free, following = float("-inf"), 0
-        for at, (share, words) in enumerate(labels):
-            half = _LETTER * len(words) / 2 + 3
-            middle = share * width / 100
-            if at in kept:
-                free, following = middle + half, following + 1
-                continue
-            if middle - half < free:
-                continue
-            if following < len(taken):
-                other, index = taken[following]
-                if middle + half > other * width / 100 - _LETTER * len(labels[index][1]) / 2 - 3:
-                    continue
-            kept[at] = class_
-            free = middle + half
-    return kept
-
-
-def inline(history: History) -> tuple[str, str]:
-    """The plot as HTML, as wide as what is around it, and what is drawn in a sentence."""
-    drawing = _Drawing(history)
-    if drawing.empty:
-        return "", _EMPTY
-    title = escape(clean(_name(history)))
-    axis = f'<svg class="plot" width="{_LEFT}" height="{_HEIGHT}" aria-hidden="true">'
-    field = f'<svg class="plot field" width="100%" height="{_HEIGHT}" role="group"'
-    return (
-        f'<div class="drawn">{axis}{drawing.axis()}</svg>'
-        f'{field} aria-label="{title}">{drawing.field()}</svg></div>',
-        drawing.words(),
-    )
-
-
-def legend(names: Sequence[str]) -> list[tuple[str, str]]:
-    """The mark of each series as SVG, and its name."""
-    return [
-        (
-            f'<svg class="plot" viewBox="-6 -6 12 12" aria-hidden="true">'
-            f'<g class="{_LOOKS[at]} boot">{_shape(at, "0", 0.0, 4.0)}</g></svg>',
-            name,
-        )
-        for at, name in enumerate(names)
-    ]
-
-
-def _name(history: History) -> str:
+def metric_plot(history: History) -> Drawing:
+    """The plot of a history."""
     shown = history.subject
-    return f"{shown.metric} of {shown.unit_job} on {shown.testbox} over commits"
-
-
-def metric_plot(history: History) -> str:
-    """The plot as a picture."""
-    drawing, title = _Drawing(history), clean(_name(history))
-    if drawing.empty:
-        return svg.document(556, 80, title, [svg.text(24, 44, _EMPTY, "soft")])
-    width = _WIDTH - _LEFT - _RIGHT
-    field = svg.element("svg", drawing.field(), x=_LEFT, y=_HEAD, width=width, height=_HEIGHT)
-    axis = svg.element("svg", drawing.axis(), y=_HEAD, width=_LEFT, height=_HEIGHT)
-    foot = svg.text(_WIDTH / 2, _HEAD + _HEIGHT + 12, drawing.words(), "soft small", "middle")
-    parts = [*heading(history.subject, 10, _WIDTH - 10), axis, field, foot]
-    return svg.document(_WIDTH, _HEAD + _HEIGHT + 24, title, parts)
+    name = f"{shown.metric} of {shown.place} over commits" if shown.place else shown.metric
+    parts = _HistoryParts(history)
+    if parts.empty and not history.beliefs:
+        return Drawing(title=name, words=_EMPTY)
+    return Drawing(
+        title=name,
+        words=parts.words(),
+        field=parts.field(),
+        axis=parts.axis(),
+        height=_BELIEF_HEIGHT if history.beliefs else _HEIGHT,
+    )

@@ -61,29 +61,6 @@ def disc(x: Place, y: float, r: float, class_: str | None) -> str:
     return element("circle", cx=x, cy=y, r=r, class_=class_)
 
 
-def diamond(x: float, y: float, r: float, class_: str) -> str:
-    return element(
-        "path",
-        d=f"M{x:.1f} {y - r:.1f}L{x + r:.1f} {y:.1f}L{x:.1f} {y + r:.1f}L{x - r:.1f} {y:.1f}Z",
-        class_=class_,
-    )
-
-
-def cross(x: float, y: float, r: float, class_: str = "cross") -> str:
-    return element(
-        "path",
-        d=(
-            f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f}"
-            f" {y + r:.1f}L{x + r:.1f} {y - r:.1f}"
-        ),
-        class_=class_,
-    )
-
-
-def link(href: str, title: str, *children: str) -> str:
-    return element("a", element("title", escape(title)), *children, href=href, target="_top")
-
-
 def document(width: int, height: int, title: str, parts: Iterable[str]) -> str:
     paper = element("rect", class_="paper", width=width, height=height)
     return (

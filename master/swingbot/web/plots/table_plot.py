@@ -1,28 +1,24 @@
-"""The plot of a table, one row per kernel: every run on one axis, with each change's interval."""
+"""The plot of a table, a row for each kernel: its runs on one axis, with its change's interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import fmean
 from typing import Final
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
 from swingbot.core.table.verdict import brief, in_words
-from swingbot.core.text.plain import clean, cut
+from swingbot.core.text.plain import cut
 
 from . import svg
-from .plot import PlotSubject, heading
+from .drawing import Drawing, PlotSubject, linked
 
-_WIDTH: Final = 556
-_RIGHT: Final = 16
-_TOP: Final = 58
-_BOTTOM: Final = 74
-_LETTER: Final = 7.0  # approximate width of a character of the small font, in pixels
-_NAME: Final = 24  # characters of a kernel's name
-_SAID: Final = 62  # width of a change in figures, in pixels
-_MOST_MARKS: Final = 4000  # with more runs, each boot is one mark
+_PITCH: Final = 36.0  # height of a row: its name, its boots, the interval
+_NAME: Final = 34  # characters of a kernel's name, which stands above its marks
+_MARKS: Final = (18.0, 29.0)  # between which the boots of a row are
+_INTERVAL: Final = 32.0
+MOST_MARKS: Final = 500  # with more runs each boot is one mark, with more boots some are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,56 +28,26 @@ class BootValues:
     boot: str
     values: Sequence[float]
 
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotRow:
-    """A kernel's row. `note` is shown instead of marks and says why there are none."""
+    """A kernel's row; `href` is its page. `note` is shown instead of marks and says why there are
+    none."""
 
     name: str
+    href: str = ""
     boots: Sequence[BootValues] = ()
     change: ComparisonRow | None = None  # None: the kernel is a reference, or not judged yet
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RowPositions:
-    """Positions of rows and their names, in pixels."""
-
-    rows: Sequence[PlotRow]
-
-    @property
-    def pitch(self) -> float:
-        return 22.0 if len(self.rows) <= 30 else 17.0 if len(self.rows) <= 80 else 14.0
-
-    @property
-    def left(self) -> float:
-        longest = max((len(cut(row.name, _NAME)) for row in self.rows), default=0)
-        return 18.0 + _LETTER * max(6, longest)
-
-    @property
-    def bottom(self) -> float:
-        return _TOP + self.pitch * len(self.rows)
-
-    def y(self, at: int) -> float:
-        return _TOP + self.pitch * (at + 0.5)
-
-    def frame(self, right: float) -> list[str]:
-        """Stripes below every second row, and the names."""
-        parts = []
-        for at, row in enumerate(self.rows):
-            y = self.y(at)
-            if at % 2:
-                size = {"width": right - 4.0, "height": self.pitch}
-                parts.append(
-                    svg.element("rect", x=4.0, y=y - self.pitch / 2, class_="stripe", **size)
-                )
-            label = svg.text(self.left - 8, y + 4, cut(row.name, _NAME), "small", "end")
-            parts.append(svg.element("g", _title(row.name), label))
-        return parts
-
-
-def table_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
-    """Every run of every kernel on one axis, and what is claimed of it.
+def table_plot(shown: PlotSubject, rows: Sequence[PlotRow], most: int = MOST_MARKS) -> Drawing:
+    """Every run of every kernel on one axis, and what is claimed of it; at most about `most`
+    marks.
 
     A disc is a run, a bar the mean of the boots. The line below them is the 95 % interval of the
     change, laid from the level of the reference; at the right is the change as in the table.
@@ -89,41 +55,38 @@ def table_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
     values = [value for row in rows for boot in row.boots for value in boot.values]
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}: every run of each kernel"
     if not values:
-        words = "No run has reported this metric yet."
-        return svg.document(_WIDTH, 80, clean(title), [svg.text(24, 44, words, "soft")])
-    positions = _RowPositions(rows=rows)
-    right = float(_WIDTH - _RIGHT - _SAID)
-    x = _scale(values, rows, positions.left, right)
-    whole = len(values) <= _MOST_MARKS
-    mark = "run" if whole else "boot (there are too many runs)"
-    words = f"{shown.unit or 'value'} ({shown.direction}; the axis does not start at 0)"
-    legend = f"disc: a {mark}; bar: mean of the boots; line: 95 % interval of the change"
-    notation = "< N %: no change of N % or more; (…): not clear; […]: smaller than what matters"
-    parts = [*positions.frame(float(_WIDTH)), *heading(shown, 10, _WIDTH - 10)]
-    parts += _axis(x, positions, right, [words, legend, notation])
+        return Drawing(title=title, words="No run has reported this metric yet.")
+    x = _scale(values, rows)
+    boots = sum(len(row.boots) for row in rows)
+    each = max(2, most // len(rows)) if boots > most else boots
+    parts, whole = _axis(x, _PITCH * len(rows)), len(values) <= most
     for at, row in enumerate(rows):
+        top = _PITCH * at
+        parts.append(_name(row, top))
         if row.boots:
-            parts += _boots(row, x, positions.y(at), positions.pitch, whole=whole)
-        else:
-            parts.append(_note(row.note or "no value yet", positions, at))
+            parts += _boots(row, x, top, each, whole=whole)
         if row.change is not None:
-            parts.append(_change(row.name, row.change, x, positions.y(at), positions.pitch, right))
-    return svg.document(_WIDTH, round(positions.bottom + _BOTTOM), clean(title), parts)
+            parts.append(_change(row, row.change, x, top))
+    mark = "run" if whole else "boot (there are too many runs)"
+    if each < boots:
+        mark = f"boot, of each kernel at most {each} with the lowest and the highest"
+    words = (
+        f"In {shown.unit or 'the unit of the metric'}, {shown.direction}; the axis does not start"
+        f" at 0. A disc is a {mark}; the bar is the mean of the boots, the line below it the 95 %"
+        " interval of the change. < N %: no change of N % or more; (…): not clear; […]: smaller"
+        " than what matters."
+    )
+    height = round(_PITCH * len(rows)) + 22
+    return Drawing(title=title, words=words, field="\n".join(parts), height=height)
 
 
-def _title(words: str) -> str:
-    return svg.element("title", escape(clean(words)))
-
-
-def _scale(
-    values: Sequence[float], rows: Sequence[PlotRow], left: float, right: float
-) -> svg.AxisScale:
+def _scale(values: Sequence[float], rows: Sequence[PlotRow]) -> svg.AxisScale:
     """A scale over all values, and over intervals unless they would hide the values."""
     low, high = min(values), max(values)
     room = high - low or abs(high) * 0.1
     ends = [end for row in rows for end in _bounds(row.change) or ()]
     near = [end for end in ends if low - room <= end <= high + room]
-    return svg.scale_for([*values, *near], left, right)
+    return svg.scale_for([*values, *near], 0.0, 100.0)
 
 
 def _bounds(row: ComparisonRow | None) -> Bounds | None:
@@ -137,61 +100,68 @@ def _bounds(row: ComparisonRow | None) -> Bounds | None:
     return (level * (1 + bounds[0] / 100), level * (1 + bounds[1] / 100)) if bounds else None
 
 
-def _axis(
-    x: svg.AxisScale, positions: _RowPositions, right: float, words: Sequence[str]
-) -> list[str]:
+def _axis(x: svg.AxisScale, bottom: float) -> list[str]:
     marks = svg.ticks(x.low, x.high)
     step = marks[1] - marks[0] if len(marks) > 1 else 1.0
-    bottom, parts = positions.bottom, []
-    for value in marks:
-        label = svg.tick_label(value, step)
-        parts += [
-            svg.line(x(value), float(_TOP), x(value), bottom, "grid"),
-            svg.text(x(value), bottom + 15, label, "soft small", "middle"),
-        ]
-    parts.append(svg.line(positions.left, bottom, right, bottom, "axis"))
-    for at, text in enumerate(words):
-        parts.append(svg.text(_WIDTH / 2, bottom + 32 + 15 * at, text, "soft small", "middle"))
-    return parts
-
-
-def _note(words: str, positions: _RowPositions, at: int) -> str:
-    room = int((_WIDTH - _RIGHT - positions.left) / _LETTER) - 2
-    label = svg.text(positions.left + 6, positions.y(at) + 4, cut(words, room), "soft small")
-    return svg.element("g", _title(words), label)
-
-
-def _boots(row: PlotRow, x: svg.AxisScale, y: float, pitch: float, *, whole: bool) -> list[str]:
-    """The boots of a kernel, each at its own height, and the mean of their means."""
-    means = [fmean(boot.values) for boot in row.boots]
-    count = len(row.boots)
     parts = []
-    for at, (boot, mean) in enumerate(zip(row.boots, means, strict=True)):
-        height = y + (pitch - 9.0) * ((at + 0.5) / count - 0.5)
-        runs = boot.values if whole else (mean,)
-        words = (
-            f"{row.name}, boot {boot.boot}: mean {mean:.6g} of {len(boot.values)} "
-            f"run{'s' * (len(boot.values) != 1)}"
-        )
-        marks = [svg.disc(x(value), height, 2.6, "base run") for value in runs]
-        parts.append(svg.link(f"/boot/{boot.boot}", clean(words), *marks))
-    middle = x(fmean(means))
-    return [*parts, svg.line(middle, y - pitch / 2 + 2, middle, y + pitch / 2 - 2, "head mean")]
+    for value in marks:
+        at = f"{x(value):.2f}%"
+        parts += [
+            svg.line(at, 0.0, at, bottom, "grid"),
+            svg.text(at, bottom + 15, svg.tick_label(value, step), "soft small", "middle"),
+        ]
+    return [*parts, svg.line("0%", bottom, "100%", bottom, "axis")]
 
 
-def _change(
-    name: str, row: ComparisonRow, x: svg.AxisScale, y: float, pitch: float, right: float
-) -> str:
+def _name(row: PlotRow, top: float) -> str:
+    """A kernel's name above its marks, with the reason if it has none."""
+    words = row.name if row.boots else f"{row.name}: {row.note or 'no value yet'}"
+    label = svg.text("0%", top + 12, cut(words, _NAME if row.boots else _NAME + 8), "small")
+    rule = svg.line("0%", top, "100%", top, "grid")
+    return linked(row.href, words, label) + rule
+
+
+def _boots(row: PlotRow, x: svg.AxisScale, top: float, most: int, *, whole: bool) -> list[str]:
+    """The boots of a kernel, each at its own height, and the mean of their means."""
+    shown, (upper, lower) = _chosen(row.boots, most), _MARKS
+    parts = []
+    for at, boot in enumerate(shown):
+        y = upper + (lower - upper) * (at + 0.5) / len(shown) + top
+        runs = f"mean {boot.mean:.6g} of {len(boot.values)} run{'s' * (len(boot.values) != 1)}"
+        words = f"{row.name}, boot {boot.boot}: {runs}"
+        for value in boot.values if whole else (boot.mean,):
+            said = f"{words}; this run {value:.6g}" if whole and len(boot.values) > 1 else words
+            mark = svg.disc(f"{x(value):.2f}%", y, 3.0, None)
+            parts.append(linked(f"/boot/{boot.boot}", said, mark))
+    mean = fmean(boot.mean for boot in row.boots)
+    middle = f"{x(mean):.2f}%"
+    bar = svg.line(middle, top + upper - 2, middle, top + lower + 2, "head mean")
+    words = f"{row.name}: mean {mean:.6g} of {len(row.boots)} boot{'s' * (len(row.boots) != 1)}"
+    return [
+        svg.element("g", *parts, class_="base boot run"),
+        linked(row.href, words, bar),
+    ]
+
+
+def _chosen(boots: Sequence[BootValues], most: int) -> Sequence[BootValues]:
+    """At most `most` boots, evenly by their means, with the lowest and the highest."""
+    if len(boots) <= most:
+        return boots
+    ranked = sorted(boots, key=lambda boot: boot.mean)
+    return [ranked[round(at * (len(ranked) - 1) / (most - 1))] for at in range(most)]
+
+
+def _change(row: PlotRow, change: ComparisonRow, x: svg.AxisScale, top: float) -> str:
     """The change in figures, and its interval as a line; an end beyond the axis has no cap."""
-    words = f"{name}: {in_words(row)}"
-    if row.interval_pct:
-        words += f", 95 % interval {row.interval_pct[0]:+.3g} to {row.interval_pct[1]:+.3g} %"
-    figures = brief(row).replace("-", "\u2212")
-    marks = [_title(words), svg.text(right + 8, y + 4, figures, "said small")]
-    if bounds := _bounds(row):
-        at = y + pitch / 2 - 2
-        ends = [x(min(x.high, max(x.low, end))) for end in bounds]
-        marks.append(svg.line(ends[0], at, ends[1], at, "bar"))
-        inside = [x(end) for end in bounds if x.low <= end <= x.high]
-        marks += [svg.line(end, at - 3, end, at + 2, "bar") for end in inside]
-    return svg.element("g", *marks, class_=row.verdict)
+    words = f"{row.name}: {in_words(change)}"
+    if change.interval_pct:
+        words += f", 95 % interval {change.interval_pct[0]:+.3g} to {change.interval_pct[1]:+.3g} %"
+    figures = brief(change).replace("-", "\u2212")
+    marks = [svg.text("100%", top + 12, figures, "said small", "end")]
+    if bounds := _bounds(change):
+        y = top + _INTERVAL
+        ends = [f"{x(min(x.high, max(x.low, end))):.2f}%" for end in bounds]
+        marks.append(svg.line(ends[0], y, ends[1], y, "bar"))
+        inside = [f"{x(end):.2f}%" for end in bounds if x.low <= end <= x.high]
+        marks += [svg.line(end, y - 3, end, y + 2, "bar") for end in inside]
+    return svg.element("g", linked(row.href, words, *marks), class_=change.verdict)
