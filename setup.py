@@ -11,7 +11,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-RESOURCES = ("jobs", "workers", "db", "dashboards", "master")
+RESOURCES = ("jobs", "workers", "db", "dashboards", "master", "docs")
 # Packages that lie in these folders are installed as packages; samples are inputs of tests.
 LEFT_OUT = ("swingbot", "swingbot_*", "__pycache__", "*.pyc", "*.egg-info", "samples")
 

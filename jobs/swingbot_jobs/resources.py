@@ -1,5 +1,5 @@
 """Location of files that are read at run time and are not modules: jobs, testboxes,
-migrations and so on.
+migrations, documentation and so on.
 
 A checkout has them in its top-level folders; a wheel carries the same folders in the package
 directory `swingbot_resources`, next to this package (setup.py puts them there).
@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-Folder = Literal["jobs", "workers", "db", "dashboards", "master"]
+Folder = Literal["jobs", "workers", "db", "dashboards", "master", "docs"]
 FOLDERS: Final[tuple[Folder, ...]] = get_args(Folder)
 
 _PACKAGE: Final = Path(__file__).resolve().parent

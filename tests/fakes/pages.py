@@ -29,6 +29,7 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages import bisect, cancel, extend, steer, tables, wheel
 from swingbot.web.pages.acts import ActPages
+from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
@@ -37,6 +38,7 @@ from swingbot.web.pages.table_form import TableForm
 from swingbot.web.ports import PageSettings
 from swingbot_db import read
 from swingbot_db.store import transactions
+from swingbot_jobs.resources import folder
 
 SECRET = b"s" * 32
 
@@ -81,6 +83,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
+        *DocumentationPages(renderer, folder("docs")).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(""), "open"),
         *forms.routes(),
         *TableForm(renderer, forms, submitter, 1 << 20, threads).routes(),

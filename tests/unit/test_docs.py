@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from swingbot.web.http.render import TEMPLATES
+from swingbot.web.pages.docs import Documentation
 from tests import json_page
 from tests.calibration import results
 
@@ -181,7 +183,10 @@ def test_no_text_names_what_is_outside_the_repository() -> None:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """The fragments that GitHub and GitLab make of headings."""
+    """The fragments that GitHub and GitLab make of headings; for the glossary, those that its
+    page has."""
+    if page.name == "glossary.md":
+        return set(Documentation(page.parent).page("glossary").anchors)
     headings = (re.match(r"#+ (.+)", line) for _, line in prose(page))
     return {
         re.sub(r"[^\w\- ]", "", _LINK.sub("", found[1]).lower()).replace(" ", "-")
@@ -202,6 +207,37 @@ def test_every_link_within_the_tree_leads_somewhere() -> None:
                 if not place.exists() or (fragment and fragment not in anchors(place)):
                     broken.append((name(page), number, link))
     assert broken == []
+
+
+def test_pages_of_the_service_lead_to_documentation_that_is_there() -> None:
+    pages = Documentation(ROOT / "docs")
+    names = [name for name in pages.files if not name.endswith(".png")]
+    texts = {name: str(pages.page(name).body) for name in names}
+    templates = {path.name: path.read_text() for path in TEMPLATES.glob("*.html")}
+    found = [
+        (place, name or "README", fragment)
+        for place, text in (texts | templates).items()
+        for name, fragment in re.findall(r'(?:href|src)="/docs(?:/([^"#]+))?(?:#([^"]*))?"', text)
+    ]
+    terms = [
+        (place, "glossary", entry or words.replace(" ", "-"))
+        for place, text in templates.items()
+        for words, entry in re.findall(
+            r"\bterm\([\"']([^\"']+)[\"'](?:, [\"']([^\"']+)[\"'])?\)", text
+        )
+    ]
+    assert len(found) > 300 and {one[2] for one in terms} >= {
+        "boot",
+        "gate",
+        "interval",
+        "unit-job",
+    }
+    assert [
+        (place, name, fragment)
+        for place, name, fragment in found + terms
+        if name not in pages.files or (fragment and fragment not in pages.page(name).anchors)
+    ] == []
+    assert "<script>" not in "".join(texts.values())
 
 
 _CITING: Final = {".md", ".py", ".sql", ".yaml", ".sh"}

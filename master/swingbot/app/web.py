@@ -80,6 +80,7 @@ from swingbot.web.pages import (
     wheel,
 )
 from swingbot.web.pages.acts import ActPages
+from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -98,6 +99,7 @@ from swingbot_db.store import patient_transactions, transactions
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.job_files import shipped
 from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.resources import folder
 
 METRICS_CONNECTIONS: Final = 2
 PLANNING_THREADS: Final = 4
@@ -220,6 +222,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),
             fair(KNOWN_THREADS),
         ),
+        *DocumentationPages(renderer, folder("docs")).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(web.wheel), web.read),
         *prove.routes(
             forms,

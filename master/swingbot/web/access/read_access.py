@@ -24,9 +24,10 @@ from ..ports import DatabaseAway, DatabaseBusy
 from .session import Sessions
 
 # Needed to sign in, or to check that the service is up.
-_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt", "/favicon.ico")
-# The style of the sign-in page, and paths for workers, which check the token of an attempt.
-_OPEN_UNDER: Final = ("/static/", "/attempts/")
+_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt", "/favicon.ico", "/docs")
+# The style of the sign-in page, the documentation, for those who get a mail, and paths for
+# workers, which check the token of an attempt.
+_OPEN_UNDER: Final = ("/static/", "/docs/", "/attempts/")
 
 
 def takes_page(accept: str) -> bool:

@@ -27,6 +27,8 @@ _MORE: Final = {
             "/favicon.ico",
             "/robots.txt",
             "/static/{path:path}",
+            "/docs",
+            "/docs/{name:path}",
             "/api/v1/openapi.json",
             "/install",
             "/install/{name}",

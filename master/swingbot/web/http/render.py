@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import jinja2
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -56,6 +57,12 @@ def metric_page(tree: str, testbox: str, unit_job: str, metric: str) -> str:
     return "/metric/" + "/".join(quote(one, safe="") for one in (tree, testbox, unit_job, metric))
 
 
+def term(words: str, entry: str = "") -> Markup:
+    """Words of a page that lead to their entry in the glossary; `entry`: if it has another name."""
+    target = entry or words.replace(" ", "-")
+    return Markup('<a class="term" href="/docs/glossary#{}">{}</a>').format(target, words)
+
+
 class Renderer:
     def __init__(self, settings: PageSettings) -> None:
         loader = jinja2.FileSystemLoader(TEMPLATES)
@@ -73,6 +80,7 @@ class Renderer:
             "buildbot": buildbot,
             "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
             "metric_page": metric_page,
+            "term": term,
             "legend": LEGEND,
             "reader": READER.get,
         }
