@@ -222,6 +222,39 @@ def test_bad_input_gets_one_sentence(ada: Browser, address: str, status: int, wo
     assert words in ada.page(address, status)
 
 
+def test_a_testbox_returns_to_service_once(place: Place) -> None:
+    conn, url = place.site.web.conn, "/testbox/vm-icount/resume"
+    fia, ben = place.person("Fia", Role.OPERATOR), place.person("Ben", Role.MODERATOR)
+    assert "vm-icount is in service: there is nothing to return" in fia.page(url, 400)
+    out = sa.text("UPDATE testbox SET state = 'quarantined', reason = :r WHERE name = 'vm-icount'")
+    conn.execute(out, {"r": "no answer, " + "three times; " * 60})
+    conn.commit()
+    assert f'href="{url}"' in fia.page("/testbox/vm-icount")
+    old = fia.form(url)
+    assert "requires the role operator" in ben.page(url)
+    assert ben.send(url, old).status_code == 403
+    assert fia.twice(url) == "/testbox/vm-icount"
+    assert fia.count("state FROM testbox WHERE name = 'vm-icount'") == "active"
+    conn.execute(out, {"r": "smoke"})
+    conn.commit()
+    refused = fia.send(url, old)
+    assert refused.status_code == 400 and "is quarantined: smoke by now" in refused.text
+    assert fia.count("state FROM testbox WHERE name = 'vm-icount'") == "quarantined"
+    for was in ("quarantined", "active"):
+        answer = fia.client.post(url, json={}, headers=fia.token)
+        assert answer.json() == {"testbox": "vm-icount", "was": was}
+
+
+def test_a_field_that_is_too_long_comes_back_with_the_rest_of_the_form(ada: Browser) -> None:
+    fields = ada.form("/comparison/c1/extend?boots=1") | {"boots": "2" * 301}
+    refused = ada.send("/comparison/c1/extend", fields)
+    assert refused.status_code == 400
+    assert "boots has 301 characters; the limit is 300. Nothing was changed." in refused.text
+    assert f'name="boots" value="{fields["boots"]}"' in refused.text
+    assert "the limit is 300" in ada.page(f"/comparison/c1/extend?boots={'3' * 301}", 400)
+    assert ada.count("boots FROM comparison") == 2
+
+
 def test_every_page_says_who_is_signed_in(place: Place, ada: Browser) -> None:
     for address in ("/", "/comparison/c1", "/trees", "/nonsense"):
         own = ada.client.get(address).text

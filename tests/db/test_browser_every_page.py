@@ -22,7 +22,9 @@ WIDTHS = (390, 1280, 1920)
 SCHEMES = {390: "dark", 1280: "light"}  # in which axe looks at each page
 LONG_JOB = "will-it-scale-performance-page_fault3-process-100%-48-threads-512M-anon-thp-never"
 # Parts of addresses that name one of many: pages that differ in nothing else are of one kind.
-_NAMES = re.compile(r"/[a-z]?[0-9][^/]*|(?<=kernel/)[0-9a-f]{64}|(?<=^/metric/).+|(?<=^/docs/).+|(?<==)[^&]+")
+_NAMES = re.compile(
+    r"/[a-z]?[0-9][^/]*|(?<=kernel/)[0-9a-f]{64}|(?<=^/metric/).+|(?<=^/docs/).+|(?<==)[^&]+"
+)
 _FILE = re.compile(r"\.(json|csv|txt|svg|css|atom|gz)$|^/raw/.*[^/]$")
 
 

@@ -76,6 +76,7 @@ ROUTES: Final = {
     "POST /bisection/{id}/cancel": "JSON",
     "POST /bisection/{id}/skip": "JSON",
     "POST /bisection/{id}/hint": "JSON",
+    "POST /testbox/{name}/resume": "JSON",
     "POST /bisection/{id}/resume": "JSON",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",

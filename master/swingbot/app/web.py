@@ -75,6 +75,7 @@ from swingbot.web.pages import (
     known_commits,
     prove,
     reproduction,
+    return_testbox,
     steer,
     tables,
     wheel,
@@ -208,6 +209,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
         *ProgressPages(source, sessions, fair(PROGRESS_THREADS)).routes(),
         *steer.routes(forms, lab, acts, planning),
+        *return_testbox.routes(forms, lab, acts, fair(CANCEL_THREADS)),
         *bisect.routes(forms, submitter, patch_bytes, acts, planning),
         *cancel.routes(
             forms,

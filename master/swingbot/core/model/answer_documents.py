@@ -75,6 +75,11 @@ class SteeredBisection(TypedDict):
     commits: list[str]  # that it is about
 
 
+class ReturnedTestbox(TypedDict):
+    testbox: str
+    was: str  # its state before: `active`, `drained` or `quarantined`
+
+
 class DecidedIncident(TypedDict):
     id: str
     status: str  # `open`, `closed`, `expected`, `invalid`, `fixed` or `duplicate`

@@ -162,6 +162,15 @@ class SentSkip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentReturn:
+    """A testbox that returns to service, if it still is in this condition (None: any):
+    `quarantined: REASON`.
+    """
+
+    condition: Annotated[Sparse[str | None], at_most_characters(WHY_CHARACTERS)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentHint:
     """Commits of a bisection that are `factor` times as likely as others, named as in a skip."""
 

@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from swingbot.core.access.rates import UNLIMITED, Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, group_refusal, may, refusal
+from swingbot.service.ports import RequestError
 
 from .. import limits
 from ..http.fair_threads import in_turn
@@ -60,11 +61,15 @@ class Form:
         return self.person.who
 
     def text(self, name: str, longest: int = 2000) -> str:
-        """Return one field, stripped. Raises HTTPException for one that is too long."""
-        value = self.values.get(name, "").strip()
-        if len(value) > longest:
-            raise HTTPException(400, f"{name} has {len(value)} characters; the limit is {longest}.")
-        return value
+        """Return one field, stripped. Raises RequestError for one that is too long."""
+        return bounded(name, self.values.get(name, ""), longest)
+
+
+def bounded(name: str, value: str, longest: int) -> str:
+    """Return `value` stripped. Raises RequestError for more than `longest` characters."""
+    if len(value := value.strip()) > longest:
+        raise RequestError(f"{name} has {len(value)} characters; the limit is {longest}")
+    return value
 
 
 class Forms:

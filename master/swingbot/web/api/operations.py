@@ -22,6 +22,7 @@ from swingbot.core.table.request_document import (
     SentBisection,
     SentHint,
     SentResumption,
+    SentReturn,
     SentSkip,
 )
 from swingbot.web.pages.form_body import request_schema
@@ -347,6 +348,13 @@ OPERATIONS: Final[Sequence[Operation]] = (
                 AskedExtension,
             ),
         )
+    ),
+    _post(
+        "/testbox/{name}/resume",
+        "Return a testbox to service.",
+        "ReturnedTestbox",
+        SentReturn,
+        Role.OPERATOR,
     ),
     _post(
         "/incident/{id}/decide",

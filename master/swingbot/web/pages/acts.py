@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -26,10 +25,10 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.asked.asker import NotYours
 from swingbot.service.asked.requested import AlreadyDone
-from swingbot.service.ports import GitError
+from swingbot.service.ports import GitError, RequestError
 from swingbot_jobs import codec
 
-from ..access.forms import FORM_HEADERS, Forms
+from ..access.forms import FORM_HEADERS, Forms, bounded
 from ..access.session import bearer_of
 from ..http.fair_threads import FairThreads, client_of
 from ..http.render import Renderer
@@ -70,7 +69,7 @@ class Act:
     `do` returns the address of what it made, None if it changed what the address is about. Both
     raise REFUSALS, `do` AlreadyDone.
     `planning` counts the time of both for the person, `read` returns values of `fields` from the
-    query of the address. `{id}` in `title` stands for the id.
+    query of the address. `{id}` in `title` stands for the id, or for the name of a testbox.
     """
 
     title: str
@@ -109,7 +108,7 @@ class ActPages:
             if bearer_of(request) is not None or kind != _FORM:  # curl calls its JSON a form
                 return await api(request)
             form = await self._forms.read(request, act.role)
-            values = {one.name: form.text(one.name, FIELD_CHARACTERS) for one in act.fields}
+            values = {one.name: form.values.get(one.name, "") for one in act.fields}
             client, who = client_of(request), form.who
             return await threads.run(
                 client, self._done, request, act, values, form.person, person=who
@@ -118,7 +117,7 @@ class ActPages:
         return [Route(path, show, methods=["GET"]), Route(path, answer, methods=["POST"])]
 
     def _shown(self, request: Request, act: Act, given: Mapping[str, str]) -> Response:
-        if id := _id(request):
+        if (id := _id(request)) and "id" in request.path_params:
             self._check_exists(id)
         values = {one.name: given[one.name] or one.default for one in act.fields}
         context = self._forms.context(request, act.role)
@@ -175,9 +174,9 @@ class ActPages:
 
 
 def _id(request: Request) -> str:
-    """Return the id of the address, "" for one without. Raises BadId."""
-    id = str(request.path_params.get("id", ""))
-    if id:
+    """Return the id or name of the address, "" for one without. Raises BadId."""
+    id = str(request.path_params.get("id", request.path_params.get("name", "")))
+    if "id" in request.path_params:
         ids.read(id, request.url.path.split("/")[1])
     return id
 
@@ -188,19 +187,19 @@ def _above(request: Request) -> str:
 
 
 def _document(act: Act, values: Mapping[str, str]) -> Any:
-    """Return the act's document. Raises HTTPException 400."""
+    """Return the act's document. Raises RequestError."""
     try:
         document = {one.name: _typed(one, values[one.name]) for one in act.fields}
         return codec.typed(
             act.sent, {name: value for name, value in document.items() if value is not None}
         )
     except (codec.BadDocument, ValueError) as error:
-        raise HTTPException(400, f"{error}. Nothing was changed."[:300]) from None
+        raise RequestError(f"{error}"[:300]) from None
 
 
 def _typed(one: Field, text: str) -> object:
-    """Return the value of a field in JSON; None if it is empty. Raises ValueError."""
-    if not text:
+    """Return the value of a field in JSON; None if it is empty. Raises ValueError, RequestError."""
+    if not (text := bounded(one.name, text, FIELD_CHARACTERS)):
         return None
     if one.kind == "list":
         return text.replace(",", " ").split()

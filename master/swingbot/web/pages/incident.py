@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,7 +46,14 @@ class IncidentPages:
             Route("/incident/{id}/decide", self.decide_by_script, methods=["POST"]),
         ]
 
-    def show(self, request: Request) -> Response:
+    def show(
+        self,
+        request: Request,
+        problem: str = "",
+        status: int = HTTPStatus.OK,
+        typed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Response:
+        """`problem`: why the form with these values was refused; it comes back as `typed`."""
         with self._source.reading() as conn:
             document = self._source.read.incident(
                 conn, request.path_params["id"].removesuffix(".json")
@@ -56,8 +64,10 @@ class IncidentPages:
             "this": document,
             **shown(document),
             **self._forms.context(request),
+            "problem": problem,
+            "typed": typed,
         }
-        page = self._renderer.page("incident.html", **context)
+        page = self._renderer.page("incident.html", status=status, **context)
         page.headers.update(FORM_HEADERS)
         return page
 
@@ -69,10 +79,13 @@ class IncidentPages:
             goal = await in_turn(request, self._carry_out, number, decision, form.who)
         except (NotFound, RequestError, ids.BadId) as error:
             # an incident that the form alone names makes a bad form
-            gone = isinstance(error, NotFound) and not form.text("into", 40)
-            raise HTTPException(404 if gone else 400, f"{error}. Nothing was changed.") from None
+            if isinstance(error, NotFound) and not form.values.get("into"):
+                raise HTTPException(404, f"{error}. Nothing was changed.") from None
+            words = (f"{error}. Nothing was changed.", 400, form.values)
+            return await in_turn(request, self.show, request, *words)
         except GitError as error:
-            raise HTTPException(503, f"{error}. Nothing was changed.") from None
+            words = (f"{error}. Nothing was changed.", 503, form.values)
+            return await in_turn(request, self.show, request, *words)
         return RedirectResponse(
             f"/incident/{ids.show('incident', goal.id)}", status_code=HTTPStatus.SEE_OTHER
         )

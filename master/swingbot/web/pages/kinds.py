@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -87,6 +87,7 @@ class Pages:
             "boot": self._boot,
             "kernel": self._kernel,
             "testbox": lambda conn, document: {
+                "acts": _testbox_acts(document),
                 "noise": _noise(document),
                 "time_uses": TIME_USES,
             },
@@ -275,6 +276,13 @@ def _acts(bisection: Bisection) -> list[Row]:
         {"href": f"{page}/{act}", "words": text, "go": act == "resume"}
         for act, text in words.items()
     ]
+
+
+def _testbox_acts(testbox: Row) -> list[Row]:
+    if testbox["state"] not in ("quarantined", "drained"):
+        return []
+    href = f"/testbox/{quote(testbox['name'], safe='')}/resume"
+    return [{"href": href, "words": "Return it to service", "go": True}]
 
 
 def _by_run(samples: list[Row]) -> dict[tuple[str, int, str], list[float]]:

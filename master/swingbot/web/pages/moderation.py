@@ -7,8 +7,9 @@ with person, time and reason.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from starlette.exceptions import HTTPException
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.statuses import ReportAct, ReportState
 from swingbot.core.moderation.decision import ReportDecision, SwitchDecision
+from swingbot.service.ports import RequestError
 
 from ..access.forms import FORM_HEADERS, Forms
 from ..http import json_body
@@ -68,14 +70,22 @@ class ModerationPages:
         self._engine, self._queue, self._renderer = engine, queue, renderer
         self._forms, self._moderator, self._mail = forms, moderator, mail
 
-    def waiting(self, request: Request, problem: str = "") -> Response:
-        return self._page(request, self._queue.waiting, "moderation.html", problem)
+    def waiting(
+        self, request: Request, problem: str = "", typed: Mapping[str, str] = MappingProxyType({})
+    ) -> Response:
+        """`typed`: reasons that came with a refused form, by report."""
+        return self._page(request, self._queue.waiting, "moderation.html", problem, typed)
 
     def outbox(self, request: Request) -> Response:
         return self._page(request, self._queue.outgoing, "outbox.html", "")
 
     def _page(
-        self, request: Request, read: Callable[[Connection], Row], template: str, problem: str
+        self,
+        request: Request,
+        read: Callable[[Connection], Row],
+        template: str,
+        problem: str,
+        typed: Mapping[str, str] = MappingProxyType({}),
     ) -> Response:
         with self._engine.connect() as conn:
             queue = read(conn)
@@ -92,6 +102,7 @@ class ModerationPages:
             queue=queue,
             mail=mail,
             problem=problem,
+            typed=typed,
             **self._forms.context(request),
         )
         page.headers.update(FORM_HEADERS)
@@ -99,7 +110,11 @@ class ModerationPages:
 
     async def decide(self, request: Request) -> Response:
         form = await self._forms.read(request)
-        act, why = form.text("act", 20), form.text("why")
+        act, typed = form.values.get("act", ""), form.values.get("why", "")
+        try:
+            why = form.text("why")
+        except RequestError as error:
+            return await self._refused(request, f"{error}; nothing was changed", typed)
         if act not in ACTS:
             raise HTTPException(
                 400, f"The action must be one of {', '.join(ACTS)}; nothing was changed."
@@ -108,12 +123,13 @@ class ModerationPages:
             return await self._refused(
                 request,
                 "Give a reason for dropping the report; it is recorded with the report.",
+                typed,
             )
         try:
             decide = functools.partial(self._moderator.decide, who=form.who, why=why)
             await in_turn(request, decide, request.path_params["id"], act)
         except ValueError as error:
-            return await self._refused(request, str(error))
+            return await self._refused(request, str(error), typed)
         return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
 
     async def decide_by_script(self, request: Request) -> Response:
@@ -132,9 +148,10 @@ class ModerationPages:
 
     async def switch(self, request: Request) -> Response:
         form = await self._forms.read(request)
-        if form.text("act", 20) not in ("stop", "resume"):
+        act, why = form.values.get("act", ""), form.text("why")
+        if act not in ("stop", "resume"):
             raise HTTPException(400, "The action must be stop or resume; nothing was changed.")
-        stopped, why = form.text("act") == "stop", form.text("why")
+        stopped = act == "stop"
         await in_turn(
             request,
             functools.partial(self._moderator.switch, stopped=stopped, who=form.who, why=why),
@@ -157,8 +174,9 @@ class ModerationPages:
             switch = self._queue.switch(conn)
         return {"switch": switch, "stopped_by_setting": self._mail.stop}
 
-    async def _refused(self, request: Request, problem: str) -> Response:
-        return await in_turn(request, self.waiting, request, problem)
+    async def _refused(self, request: Request, problem: str, typed: str) -> Response:
+        back = {request.path_params["id"]: typed}
+        return await in_turn(request, self.waiting, request, problem, back)
 
     def routes(self) -> list[Route]:
         return [
