@@ -58,7 +58,7 @@ def test_the_band_of_a_ramp_rises_with_it() -> None:
         for n in range(10)
     ]
     boots: list[list[dict[str, Any]]] = [[] for _ in columns]
-    boots[5] = [{"boot": "x1", "mean": 100.0, "runs": 1, "time": 0.0}]
+    boots[5] = [{"boot": "x1", "mean": 100.0, "runs": 1}]
     series = [HistorySeries(name="", boots=boots)]
     subject = PlotSubject(
         testbox="box", unit_job="unit", metric="m", unit="", better="higher", label="box"

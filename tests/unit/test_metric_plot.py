@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
@@ -31,7 +32,12 @@ def a_history(levels: list[list[float]], **more: Any) -> plots.History:
     ]
     boots = [
         [
-            {"boot": f"x{at}{n}", "mean": mean, "runs": 3, "time": 3600.0 * at + n}
+            {
+                "boot": f"x{at}{n}",
+                "mean": mean,
+                "runs": 3,
+                "booted_at": datetime.fromtimestamp(3600 * at + n, UTC).isoformat(),
+            }
             for n, mean in enumerate(of)
         ]
         for at, of in enumerate(levels)

@@ -133,13 +133,13 @@ class ShownHistory:
             return []
         own = {point["commit"] for point in self.points}
         shown = _boots(self.points, self.document["testbox"])
-        times: list[float] = [one["time"] for boots in shown for one in boots] or [0.0]
+        times: list[str] = [one["booted_at"] for boots in shown for one in boots] or [""]
         low, high = min(times), max(times)
 
         def drawn(other: Row, commit: str, boots: Sequence[Row]) -> bool:
             if other["tree"] == self.document["tree"]:
                 return commit in own
-            return low <= float(min(one["time"] for one in boots)) <= high
+            return low <= min(str(one["booted_at"]) for one in boots) <= high
 
         return [
             {
@@ -178,13 +178,9 @@ def _padded(series: HistorySeries, width: int) -> HistorySeries:
 
 
 def _boots(points: Sequence[Row], testbox: str) -> list[list[Row]]:
-    """Boots on a testbox that count, by point, with their `time` in seconds since 1970."""
+    """Boots on a testbox that count, by point."""
     return [
-        [
-            boot | {"time": _seconds(boot["booted_at"])}
-            for boot in point["boots"]
-            if boot["testbox"] == testbox and boot["counts"]
-        ]
+        [boot for boot in point["boots"] if boot["testbox"] == testbox and boot["counts"]]
         for point in points
     ]
 

@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ _BELIEF_HEIGHT: Final = 446
 _LEAST_BELIEF: Final = 0.005  # lower ones would be bars of less than half a pixel
 MOST_MARKS: Final = 500  # boots that are drawn
 _GAP: Final = 0.2  # the narrowest bar of commits without a boot, in per cent of the width
+_NAMES: Final = 400  # commits that are tried as labels of the axis
 # Where marks of a kind stand, and their look.
 _LINES: Final = {
     "swing": (44.0, "third"),
@@ -84,8 +86,8 @@ class HistoryPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySeries:
-    """Boots by column, each {boot, mean, runs}, to be drawn by time also {time} in seconds since
-    1970; a mean is drawn `scale` times as high."""
+    """Boots by column, each {boot, mean, runs}, and {booted_at} as text in UTC for times; a mean is
+    drawn `scale` times as high."""
 
     name: str
     boots: Sequence[Sequence[Mapping[str, Any]]]
@@ -156,8 +158,10 @@ class _HistoryParts:
     def _ends(self) -> tuple[float, float]:
         if not self.history.by_time:
             return -0.7, len(self.history.columns) - 0.3
-        times = [boot["time"] for one in self.history.series for of in one.boots for boot in of]
-        low, high = min(times, default=0.0), max(times, default=1.0)
+        times = [
+            boot["booted_at"] for one in self.history.series for of in one.boots for boot in of
+        ]
+        low, high = (_seconds(min(times)), _seconds(max(times))) if times else (0.0, 1.0)
         margin = 0.02 * (high - low) or 3600.0
         return low - margin, high + margin
 
@@ -169,14 +173,16 @@ class _HistoryParts:
         spans: dict[int, tuple[float, float]] = {}
         for series in self.history.series[:1]:
             for at, boots in enumerate(series.boots):
-                if times := [boot["time"] for boot in boots]:
-                    spans[at] = min(times), max(times)
+                if times := [boot["booted_at"] for boot in boots]:
+                    spans[at] = _seconds(min(times)), _seconds(max(times))
         return spans
 
     def share(self, x: float) -> str:
         return f"{self.x(x):.2f}%"
 
     def middle(self, column: int) -> float | None:
+        if not self.history.by_time:
+            return float(column)
         span = self.spans.get(column)
         return None if span is None else (span[0] + span[1]) / 2
 
@@ -272,7 +278,7 @@ class _HistoryParts:
     def _measured(self) -> tuple[list[int], list[float]]:
         """The measured commits; and, in order, the times at which one of them was first booted."""
         first = {
-            at: min(one["time"] for one in of)
+            at: _seconds(min(one["booted_at"] for one in of))
             for at, of in enumerate(self.history.series[0].boots)
             if of
         }
@@ -367,7 +373,7 @@ class _HistoryParts:
             column, boot = self.history.columns[drawn.column], drawn.boot
             index = index + 1 if drawn.column == before else 0
             before, count = drawn.column, len(series.boots[drawn.column])
-            at = self.x(boot["time"] if self.history.by_time else drawn.column)
+            at = self.x(_seconds(boot["booted_at"]) if self.history.by_time else drawn.column)
             if not self.history.by_time and not size:
                 at += (index - (count - 1) / 2) * min(0.3, 0.8 * room / count)
             words = _boot_words(column, boot, series.name if number else "")
@@ -411,10 +417,11 @@ class _HistoryParts:
         return parts
 
     def _names(self) -> list[str]:
-        """Abbreviated commits below the axis, as many as fit."""
+        """Abbreviated commits below the axis, as many as fit; of many, each of equal steps."""
+        columns = self.history.columns
         found = [
-            (self.x(middle), column)
-            for at, column in enumerate(self.history.columns)
+            (self.x(middle), columns[at])
+            for at in range(0, len(columns), 1 + len(columns) // _NAMES)
             if (middle := self.middle(at)) is not None
         ]
         names = [_short(column) for _, column in found]
@@ -465,6 +472,11 @@ def _boot_words(column: Mapping[str, Any], boot: Mapping[str, Any], series: str)
     runs = f"{boot['runs']} run{'s' * (boot['runs'] != 1)}"
     of = f" ({series})" if series else ""
     return f"{_commit(column)}, boot {boot['boot']}{of}: mean {boot['mean']:.6g} of {runs}"
+
+
+def _seconds(text: str) -> float:
+    """A time of a boot in seconds since 1970; that of thousands is taken where it is needed."""
+    return datetime.fromisoformat(text).timestamp()
 
 
 def _near(values: Sequence[float], ends: Sequence[float]) -> list[float]:
