@@ -445,7 +445,7 @@ def test_a_token_without_levels_gets_none_at_any_address(world: World) -> None:
     assert control > 2
     assert answered == {
         *("comparison", "comparisons", "experiment", "experiments"),
-        *("login", "favicon.ico", "robots.txt", "install", "api"),
+        *("login", "favicon.ico", "robots.txt", "install", "api", "docs"),
         "healthz",  # which everybody may read
     }, answered
 
