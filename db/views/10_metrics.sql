@@ -40,7 +40,8 @@ SELECT coalesce(c.ended_at, c.created_at) AS "time", t.name AS tree, s.testbox, 
        'i' || i.id AS incident, i.status AS incident_status, 'r' || mail.id AS report, mail.state AS report_state, mail.sent_at,
        CASE WHEN mail.state IN ('held', 'unknown') THEN mail.reason END AS held_by,
        'v' || head.id AS head_variant, 'v' || culprit.id AS culprit_variant,
-       coalesce(ch.seen_at, c.created_at) AS seen_at, extract(epoch FROM now() - coalesce(ch.seen_at, c.created_at))::double precision AS age_seconds
+       coalesce(ch.seen_at, c.created_at) AS seen_at, extract(epoch FROM now() - coalesce(ch.seen_at, c.created_at))::double precision AS age_seconds,
+       head.compiler, head.kconfig
 FROM swing s
 JOIN comparison_pair c ON c.id = s.comparison
 JOIN tree t ON t.id = c.tree
