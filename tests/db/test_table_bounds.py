@@ -34,8 +34,8 @@ from tests.programs import PROGRAMS
 from tests.table_requests import comparing, request_table
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
-# Rows come from the operator, from watched trees, or from the loop's own decisions, a bounded
-# number for each of them.
+# Rows come from the operator, from people whose commits they trust, from watched trees, or from the
+# loop's own decisions, a bounded number for each of them.
 OWN: Final = frozenset(
     [
         "access_token",
@@ -56,6 +56,7 @@ OWN: Final = frozenset(
         "patch",
         "report",
         "schema_revision",
+        "sent_commit",
         "sighting",
         "swing",
         "testbox",
