@@ -265,6 +265,8 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     lab.get("recipients", f"/recipients.json?{named}", Authorization=f"Bearer {moderator}")
     lab.post("decided report", "/report/r1/decide", token=moderator, act="release")
     lab.post("switched mail", "/outbox/switch", token=moderator, stopped=False)
+    operator = lab.run("new token", "token", "create", "Op", "--role", "operator")["token"]
+    lab.post("returned testbox", "/testbox/vm-icount/resume", token=operator)
     for method, path, status in (
         ("GET", "/comparison/c999.json", 404),
         ("GET", "/comparison/b1.json", 400),

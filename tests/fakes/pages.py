@@ -27,7 +27,7 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
-from swingbot.web.pages import bisect, cancel, extend, steer, tables, wheel
+from swingbot.web.pages import bisect, cancel, extend, return_testbox, steer, tables, wheel
 from swingbot.web.pages.acts import ActPages
 from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.mail import MailPages
@@ -88,6 +88,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *forms.routes(),
         *TableForm(renderer, forms, submitter, 1 << 20, threads).routes(),
         *steer.routes(forms, lab, acts, threads),
+        *return_testbox.routes(forms, lab, acts, threads),
         *bisect.routes(forms, submitter, 1 << 20, acts, threads),
         *cancel.routes(forms, lambda id: 0, _cancels_nothing, acts, threads),
         *extend.routes(forms, submitter, acts, threads),
