@@ -198,6 +198,19 @@ class Page:
             )
         self._wait(before)
 
+    def point(self, x: float, y: float, kind: str = "mouseMoved") -> None:
+        """Move the pointer to a place of the window, or press or release its button there."""
+        button = {"button": "none" if kind == "mouseMoved" else "left", "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
+    def drag(self, begin: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press the button at one place, release it at another; wait for the page it leads to."""
+        before = self._loaded
+        self.point(*begin, "mousePressed")
+        self.point(*end)
+        self.point(*end, "mouseReleased")
+        self._wait(before)
+
     def _wait(self, before: int) -> None:
         while self._loaded == before:
             self._browser.next()

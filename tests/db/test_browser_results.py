@@ -95,3 +95,27 @@ def test_a_reader_goes_from_two_releases_to_the_commit_and_its_boots(site: Site)
     page.open(f"{site.url}{metric_page(TREE, 'vm-icount', make.UNIT_JOB, make.METRIC)}")
     page.click("#commits a[href^='/boot/']")
     assert page.heading().startswith("Boot x")
+
+
+def test_the_pointer_shows_a_boot_and_draws_a_range_by_place_and_by_time(site: Site) -> None:
+    page, path = site.page, metric_page(TREE, "vm-icount", make.UNIT_JOB, make.METRIC)
+    places = """(() => { const marks = [...document.querySelectorAll('#plot g.boot > a > circle')];
+        return [marks[0], marks.at(-1)].map(one => { const box = one.getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2] }) })()"""
+
+    for query in ("?", "?by=time&"):
+        page.sized(1280, 900)
+        page.open(f"{site.url}{path}{query}range=all")
+        (x, y), (end, _) = page.value(places)
+        page.point(x, y)
+        shown = page.value("document.querySelector('.hover:not([hidden])').textContent")
+        for words in (f"{site.made.commits[0][:12]} Linux 6.1.110 (A Developer), boot x", "level "):
+            assert words in shown, (words, shown)
+        page.drag((x - 12, y + 40), (end + 6, y + 40))
+        query_of = "Object.fromEntries(new URLSearchParams(location.search))"
+        chosen = page.value(query_of)
+        assert chosen["from"] == site.made.commits[0][:12] and chosen["to"] not in (
+            "",
+            chosen["from"],
+        )
+        assert chosen.get("by", "order") == ("time" if "time" in query else "order")

@@ -17,7 +17,7 @@ from ..plots.table_plot import MOST_MARKS, BootValues, PlotRow, table_plot
 from ..ports import Connection, ReadModels, Row
 from .metric_names import like
 
-_LEAST: Final = 4  # marks of a kernel in a plot that is part of a page
+_LEAST: Final = 8  # marks and labels of a kernel in a plot that is part of a page
 _Boots = Mapping[int, Sequence[BootValues]]  # by arm
 
 

@@ -429,11 +429,10 @@ class _HistoryParts:
         parts = []
         for at, class_ in placed.items():
             share, column = found[at]
-            label = svg.text(
-                f"{share:.2f}%", _BOTTOM + 16, names[at], f"soft small{class_}", "middle"
-            )
-            href = f"/variant/{column['variant']}"
-            parts.append(svg.element("a", label, href=href) if column["variant"] else label)
+            label = svg.text(f"{share:.2f}%", _BOTTOM + 16, names[at], "soft small", "middle")
+            href = f"/variant/{column['variant']}" if column["variant"] else None
+            hidden = class_.strip() or None  # with the link, which has no other words
+            parts.append(svg.element("a" if href else "g", label, href=href, class_=hidden))
         return parts
 
     def words(self) -> str:
