@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -196,22 +195,6 @@ class Access(Rows):
             token=person.token,
             seconds=testbox_seconds,
         )
-
-    def note_sent(self, token: int, commits: Collection[str]) -> None:
-        self.execute(
-            "INSERT INTO sent_commit (commit, token) SELECT commit, :token FROM"
-            " unnest(CAST(:commits AS text[])) commit ORDER BY commit ON CONFLICT DO NOTHING",
-            token=token,
-            commits=list(commits),
-        )
-
-    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
-        rows = self.select(
-            "SELECT commit FROM sent_commit WHERE commit = ANY(:commits) AND token = :token",
-            commits=list(commits),
-            token=token,
-        )
-        return {row.commit for row in rows}
 
     def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         row = self.select_one(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 
-from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import (
     BootKey,
     OpenOrder,
@@ -15,7 +14,6 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.model.statuses import OVER, OrderState
-from swingbot_db.store.access import VALID_TOKEN
 from swingbot_db.store.rows import Rows, records
 from swingbot_db.turns import JOIN_TURNS, TURNS
 from swingbot_jobs.contract.orders import OrderKind
@@ -58,14 +56,6 @@ WHERE o.state = 'ready' AND (o.testbox IS NULL OR NOT o.testbox = ANY(:leased)
 ORDER BY o.priority DESC, o.id"""
 
 # The variant of an order is the first one with its contents.
-_UNVOUCHED = f"""
-SELECT o.id AS order_id, t.id, t.who, coalesce(t.revoked_at, t.expires_at) AS at, t.revoked_by
-FROM variant v JOIN access_token t ON t.id = v.voucher JOIN orders o ON o.variant = v.id
-WHERE v.voucher IS NOT NULL AND NOT ({VALID_TOKEN}) AND o.state IN ('waiting', 'ready', 'running')
-  AND NOT EXISTS (SELECT FROM variant other WHERE other.build_key = v.build_key
-    AND (other.voucher IS NULL OR EXISTS (SELECT FROM access_token WHERE id = other.voucher
-      AND {VALID_TOKEN})))
-ORDER BY o.id"""
 
 
 class Orders(Rows):
@@ -226,14 +216,6 @@ class Orders(Rows):
             " 'running')) ORDER BY o.id"
         )
         return records(Order, rows)
-
-    def unvouched(self) -> dict[int, EndedToken]:
-        return {
-            row.order_id: EndedToken(
-                number=row.id, who=row.who, at=row.at, revoked_by=row.revoked_by
-            )
-            for row in self.select(_UNVOUCHED)
-        }
 
     def of_anchors(self) -> set[int]:
         rows = self.select(

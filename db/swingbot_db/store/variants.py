@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
+from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
+from swingbot_db.store.access import VALID_TOKEN
 from swingbot_db.store.rows import Rows
 
 _VARIANT = (
     "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust,"
     " voucher"
 )
+_UNVOUCHED = f"""
+SELECT o.id AS order_id, t.id, t.who, coalesce(t.revoked_at, t.expires_at) AS at, t.revoked_by
+FROM variant v JOIN access_token t ON t.id = v.voucher JOIN orders o ON o.variant = v.id
+WHERE v.voucher IS NOT NULL AND NOT ({VALID_TOKEN}) AND o.state IN ('waiting', 'ready', 'running')
+  AND NOT EXISTS (SELECT FROM variant other WHERE other.build_key = v.build_key
+    AND (other.voucher IS NULL OR EXISTS (SELECT FROM access_token WHERE id = other.voucher
+      AND {VALID_TOKEN})))
+ORDER BY o.id"""
 
 
 class Variants(Rows):
@@ -74,3 +85,27 @@ class Variants(Rows):
                 commit=commit,
             )
         )
+
+    def note_sent(self, token: int, commits: Collection[str]) -> None:
+        self.execute(
+            "INSERT INTO sent_commit (commit, token) SELECT commit, :token FROM"
+            " unnest(CAST(:commits AS text[])) commit ORDER BY commit ON CONFLICT DO NOTHING",
+            token=token,
+            commits=list(commits),
+        )
+
+    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
+        rows = self.select(
+            "SELECT commit FROM sent_commit WHERE commit = ANY(:commits) AND token = :token",
+            commits=list(commits),
+            token=token,
+        )
+        return {row.commit for row in rows}
+
+    def unvouched(self) -> dict[int, EndedToken]:
+        return {
+            row.order_id: EndedToken(
+                number=row.id, who=row.who, at=row.at, revoked_by=row.revoked_by
+            )
+            for row in self.select(_UNVOUCHED)
+        }

@@ -125,12 +125,12 @@ def test_a_token_vouches_for_what_it_was_the_first_to_send(store: Store) -> None
         sign_in(tx.access, bob, digest("another"), 3600, "192.0.2.1")
         assert tx.access.session_holder(digest("another")) == bob
         own, other = ["a" * 40, "b" * 40], ["b" * 40, "c" * 40]
-        tx.access.note_sent(bob.token, own)
-        tx.access.note_sent(bob.token, own)
-        tx.access.note_sent(ada.token, other)
-        assert tx.access.sent_by(bob.token, own + other) == set(own)
-        assert tx.access.sent_by(ada.token, own + other) == {"c" * 40}
-        assert tx.access.sent_by(bob.token, []) == set()
+        tx.variants.note_sent(bob.token, own)
+        tx.variants.note_sent(bob.token, own)
+        tx.variants.note_sent(ada.token, other)
+        assert tx.variants.sent_by(bob.token, own + other) == set(own)
+        assert tx.variants.sent_by(ada.token, own + other) == {"c" * 40}
+        assert tx.variants.sent_by(bob.token, []) == set()
 
 
 def test_a_digest_is_that_of_one_token(store: Store) -> None:

@@ -285,16 +285,16 @@ def test_orders_of_a_kernel_that_only_an_ended_token_vouched_for(store: Store, l
         again, known = vouched(9, tokens[1], shared), vouched(10, tokens[0], lab.kernels[0])
         builds = [tx.orders.ensure_build(one, 1).id for one in (alone, shared, known)]
         tx.orders.set_state(builds[0], "running")
-        assert tx.orders.unvouched() == {}
+        assert tx.variants.unvouched() == {}
         revoke_token(tx.access, tokens[0], by="root")
-        ended = tx.orders.unvouched()
+        ended = tx.variants.unvouched()
         assert list(ended) == builds[:1] and ended[builds[0]].number == tokens[0]
         revoke_token(tx.access, tokens[1], by="root")
-        assert again.build_key == shared.build_key and list(tx.orders.unvouched()) == builds[:2]
+        assert again.build_key == shared.build_key and list(tx.variants.unvouched()) == builds[:2]
         tx.variants.add(lab.tree, facts_of(7), alone.build_key, "request")
-        assert list(tx.orders.unvouched()) == builds[1:2], "an operator vouches for it now"
+        assert list(tx.variants.unvouched()) == builds[1:2], "an operator vouches for it now"
         tx.orders.set_states(builds, "failed")
-        assert tx.orders.unvouched() == {}
+        assert tx.variants.unvouched() == {}
 
 
 def test_untried_boots_of_leased_testboxes_are_not_ready(store: Store, lab: Lab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
@@ -160,13 +159,6 @@ class Access(Noun):
                 seconds = testbox_seconds if row.testbox_seconds else 0.0
                 more = AskedRow(testbox_seconds=seconds, at=self.db.now())
                 self.db.asked.setdefault((child, who), more)
-
-    def note_sent(self, token: int, commits: Collection[str]) -> None:
-        for commit in commits:
-            self.db.sent_commits.setdefault(commit, token)
-
-    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
-        return {commit for commit in commits if self.db.sent_commits.get(commit) == token}
 
     def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         row = self.db.kept_answers.get((token, key))

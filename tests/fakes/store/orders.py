@@ -6,11 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import BootKey, OpenOrder, Order, ReadyOrder, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot_jobs.contract.orders import SEARCH, OrderKind
-from tests.fakes.store.access import Access
 from tests.fakes.store.tables import Noun, OrderRow, Refused
 
 OPEN = ("waiting", "ready", "running")
@@ -180,19 +178,6 @@ class Orders(Noun):
             or (b is not None and self.db.bisections[b].bisection.status == "running")
         }
         return self._where(lambda o: o.state in OPEN and o.id not in wanted)
-
-    def unvouched(self) -> dict[int, EndedToken]:
-        over = {
-            number: token
-            for number, row in self.db.tokens.items()
-            if row.digest and (token := Access(self.db).ended(row.digest)) is not None
-        }
-        standing = {v.build_key for v in self.db.variants.values() if v.voucher not in over}
-        return {
-            o.id: over[voucher]
-            for o in self._where(lambda o: o.state in OPEN and o.build_key not in standing)
-            if (voucher := self.db.variants[o.variant].voucher) is not None
-        }
 
     def of_anchors(self) -> set[int]:
         anchored = {

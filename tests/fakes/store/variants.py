@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
+from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
+from tests.fakes.store.access import Access
+from tests.fakes.store.orders import OPEN
 from tests.fakes.store.tables import Noun
 
 
@@ -51,3 +55,25 @@ class Variants(Noun):
             (v.tree, v.commit, v.kernel_trust) == (tree, commit, TRUSTED)
             for v in self.db.variants.values()
         )
+
+    def note_sent(self, token: int, commits: Collection[str]) -> None:
+        for commit in commits:
+            self.db.sent_commits.setdefault(commit, token)
+
+    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
+        return {commit for commit in commits if self.db.sent_commits.get(commit) == token}
+
+    def unvouched(self) -> dict[int, EndedToken]:
+        over = {
+            number: token
+            for number, row in self.db.tokens.items()
+            if row.digest and (token := Access(self.db).ended(row.digest)) is not None
+        }
+        standing = {v.build_key for v in self.db.variants.values() if v.voucher not in over}
+        return {
+            o.id: over[voucher]
+            for _, row in sorted(self.db.orders.items())
+            if (o := row.order).state in OPEN
+            and o.build_key not in standing
+            and (voucher := self.db.variants[o.variant].voucher) is not None
+        }

@@ -17,7 +17,7 @@ from swingbot.core.limits import BUNDLE_COMMITS
 from swingbot.core.model.records import Tree
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.service.ports import Git, GitError, QuarantinedGit, RequestError
-from swingbot.service.ports.access import Access
+from swingbot.service.ports.variants import Variants
 
 # A name, with at most one step back from it: git's other ways to name a commit search the whole
 # history.
@@ -82,7 +82,11 @@ def off_branch(git: Git, tree: Tree, commits: Collection[str]) -> set[str]:
 
 
 def own_commits(
-    git: QuarantinedGit, access: Access, tree: Tree, person: Person | None, commits: Sequence[str]
+    git: QuarantinedGit,
+    variants: Variants,
+    tree: Tree,
+    person: Person | None,
+    commits: Sequence[str],
 ) -> set[str]:
     """Return those of `commits` that the person's token vouches for: of all that they build on and
     that the tree's branch lacks, this token was the first to send it, or the patch that it is made
@@ -97,8 +101,8 @@ def own_commits(
         parents = git.beyond(commits, ends_of_branch(tree), BUNDLE_COMMITS)
     except GitError:
         return set()  # too many to look at: untrusted, as without the token
-    access.note_sent(person.token, git.created(parents))
-    sent = access.sent_by(person.token, parents)
+    variants.note_sent(person.token, git.created(parents))
+    sent = variants.sent_by(person.token, parents)
     own: set[str] = set()
     for commit, below in parents.items():
         if commit in sent and own.issuperset(parents.keys() & below):

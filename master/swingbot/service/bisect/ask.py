@@ -193,7 +193,7 @@ def _resolved(
     """Choose the testboxes and the unit job. Raises RequestError."""
     tree = asked.tree
     # all commits after one that was sent, or made from a patch, are of the same kind
-    own = own_commits(git, tx.access, tree, request.asked_by, [asked.bad])
+    own = own_commits(git, tx.variants, tree, request.asked_by, [asked.bad])
     voucher = request.asked_by.token if own and request.asked_by is not None else None
     trust = _trust(git, tx.variants, asked, request, voucher)
     named = request.testbox

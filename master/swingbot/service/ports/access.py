@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, Protocol
@@ -107,12 +106,6 @@ class Access(Protocol):
         """Record that who asked for bisection `parent` caused `child`, and charge those who queued
         it.
         """
-
-    def note_sent(self, token: int, commits: Collection[str]) -> None:
-        """Record that the token sent these commits, unless another one is recorded for them."""
-
-    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
-        """Return those of `commits` that are recorded as sent by the token."""
 
     def kept_answer(self, token: int, key: str) -> tuple[str, KeptAnswer | None] | None:
         """Return the digest of the token's request with this key in the last 24 hours, and the

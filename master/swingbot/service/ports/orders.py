@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
-from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import (
     BootKey,
     OpenOrder,
@@ -101,14 +100,6 @@ class Orders(Protocol):
     def unwanted(self) -> list[Order]:
         """Return the open orders that no open comparison and no running bisection needs, by
         number.
-        """
-
-    def unvouched(self) -> dict[int, EndedToken]:
-        """Return the open orders whose kernel only a token vouched for that has ended since, by
-        number, with the token.
-
-        An order is for contents: one that another variant has too, and whose tree, operator or
-        token vouches for it, is not among them.
         """
 
     def of_anchors(self) -> set[int]:

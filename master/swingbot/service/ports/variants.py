@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
+from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
 
@@ -30,3 +32,17 @@ class Variants(Protocol):
 
     def is_trusted(self, tree: int, commit: str) -> bool:
         """Return whether an operator, not a token, vouched for `commit` of `tree`."""
+
+    def note_sent(self, token: int, commits: Collection[str]) -> None:
+        """Record that the token sent these commits, unless another one is recorded for them."""
+
+    def sent_by(self, token: int, commits: Collection[str]) -> set[str]:
+        """Return those of `commits` that are recorded as sent by the token."""
+
+    def unvouched(self) -> dict[int, EndedToken]:
+        """Return the open orders whose kernel only a token vouched for that has ended since, by
+        number, with the token.
+
+        An order is for contents: one that another variant has too, and whose tree, operator or
+        token vouches for it, is not among them.
+        """

@@ -39,7 +39,6 @@ from swingbot.service.ports import (
     RequestError,
     Transaction,
 )
-from swingbot.service.ports.access import Access
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
@@ -267,7 +266,7 @@ def _laid_out(
     request: TableRequest,
     rows: _PlannedRows,
 ) -> tuple[NewComparison, list[Variant]]:
-    trusts = _trusts(git, tx.access, tx.variants, request, rows)
+    trusts = _trusts(git, tx.variants, request, rows)
     trust = least(one.level for one in trusts.values())
     parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
     tree = _configured(catalogue, rows, [name for name, _ in parts])
@@ -312,16 +311,12 @@ def _laid_out(
 
 
 def _trusts(
-    git: QuarantinedGit,
-    access: Access,
-    variants: Variants,
-    request: TableRequest,
-    rows: _PlannedRows,
+    git: QuarantinedGit, variants: Variants, request: TableRequest, rows: _PlannedRows
 ) -> dict[str, KernelTrust]:
     """Return how far each kernel is trusted, by name. Raises RequestError."""
     person = request.asked_by
     commits = {name: kernel.facts.commit for name, kernel in rows.kernels.items()}
-    own = own_commits(git, access, rows.tree, person, list(commits.values()))
+    own = own_commits(git, variants, rows.tree, person, list(commits.values()))
     foreign = off_branch(git, rows.tree, request, rows.kernels.values())
     trusts = {}
     for name, kernel in rows.kernels.items():
