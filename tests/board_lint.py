@@ -63,10 +63,11 @@ def columns(sql: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    parts, depth = [""], 0
+    parts, depth, quoted = [""], 0, False
     for char in re.sub(r"^\s*DISTINCT( ON \([^)]*\))?", "", text):
         depth += {"(": 1, ")": -1}.get(char, 0)
-        if char == "," and depth == 0:
+        quoted ^= char == "'"
+        if char == "," and depth == 0 and not quoted:
             parts.append("")
         else:
             parts[-1] += char

@@ -66,6 +66,7 @@ def test_lint_remarks_on_a_job_that_is_too_long_for_a_testbox(
 ) -> None:
     workers = tmp_path / "workers"
     (workers / "testboxes").mkdir(parents=True)
+    (workers / "kconfig").symlink_to(ROOT / "workers/kconfig")
     text = (ROOT / "workers/testboxes/examples/serial-ipmi.yaml").read_text()
     (workers / "testboxes/serial-ipmi.yaml").write_text(f"longest_boot_seconds: 3600\n{text}")
     monkeypatch.setenv("SWINGBOT_PATHS_WORKERS", str(workers))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from swingbot.web.http.render import Renderer
+from swingbot.web.pages.shown_bisection import bisection_history
+from swingbot.web.plots.metric_plot import metric_plot
 from tests.unit.test_web_facts import Settings
 
 
@@ -17,7 +19,10 @@ def page(**more: Any) -> str:
     document |= {"id": "b1", "culprit": None, "change_pct": None, "interval_pct": None}
     document |= {"resumable": False, "boots": 0, "max_boots": 9, "builds": 0, "seconds": 1.0}
     document |= {"steps": 0, "probability": None}
-    return bytes(Renderer(Settings()).page("bisection.html", this=document | more).body).decode()
+    this = document | more
+    plot = metric_plot(bisection_history(this))
+    answer = Renderer(Settings()).page("bisection.html", this=this, plot=plot, legend=())
+    return bytes(answer.body).decode()
 
 
 def test_a_cancelled_bisection_has_a_page() -> None:

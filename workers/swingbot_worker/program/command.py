@@ -70,9 +70,9 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
 @click.argument("files", nargs=-1, metavar="[JOB_FILE]...", type=click.Path(path_type=Path))
 @AS_JSON
 def list_programs(files: tuple[Path, ...], as_json: bool) -> None:
-    """List the programs that each of the job files needs (default: each shipped one).
+    """List the programs that each job file needs.
 
-    For each missing program, prints how to install it.
+    The default is each shipped job file. For each missing program, prints how to install it.
     """
     try:
         jobs = job_needs(from_environment(), files)
