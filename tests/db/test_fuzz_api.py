@@ -80,7 +80,7 @@ class Known:
     bodies: Mapping[str, dict[str, Any]]
 
     def of(self, path: str, name: str) -> Sequence[str]:
-        kind = "stopped" if path.endswith("/resume") else path.split("/")[1]
+        kind = "stopped" if path == "/bisection/{id}/resume" else path.split("/")[1]
         key = kind if name == "id" else f"{kind} {name}" if name == "name" else name
         return self.values.get(key, ())
 

@@ -56,11 +56,13 @@ def printed(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def pages(web: Served) -> Iterator[tuple[str, str]]:
-    """Follow all links from the start page: addresses and texts."""
+    """Follow all links from the start page, but into the documentation: addresses and texts."""
     todo, seen = ["/", "/comparison/c1.json", "/status.json"], set[str]()
     while todo and len(seen) < MOST_PAGES:
         path = todo.pop(0)
         if path in seen or path.endswith((".tar.gz", ".svg", ".css", ".js")):
+            continue
+        if path.startswith("/docs"):
             continue
         seen.add(path)
         answer = fetched(web, path)

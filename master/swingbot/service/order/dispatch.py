@@ -36,7 +36,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """
     if lab.tools.no_room is not None and lab.tools.no_room(1.0) is not None:
         return
-    end_unvouched(tx)
+    end_unvouched(tx.orders, tx.variants)
     states = tx.testboxes.states()
     usable, quarantined = (
         {name for name in lab.catalogue.testboxes.present if states.get(name) == state}

@@ -81,7 +81,7 @@ def settle_orders(
     """Advance open orders without a worker: done if the answer is known, ready if all they need is
     available, cancelled if no longer needed, failed if its token no longer vouches for it.
     """
-    end_unvouched(tx)
+    end_unvouched(tx.orders, tx.variants)
     if unwanted := [order.id for order in tx.orders.unwanted()]:
         tx.orders.set_states(unwanted, "cancelled", "no longer needed")
     orders = tx.orders.open()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from swingbot.service.ports import Transaction
+from swingbot.service.ports.orders import Orders
+from swingbot.service.ports.variants import Variants
 
 
-def end_unvouched(tx: Transaction) -> None:
+def end_unvouched(orders: Orders, variants: Variants) -> None:
     """Fail open orders of trusted kernels that only a token vouched for which has ended, running
     ones too.
     """
-    for number, token in tx.variants.unvouched().items():
+    for number, token in variants.unvouched().items():
         how = "was revoked" if token.revoked_by else "expired"
         why = f"token {token.number} of {token.who}, which vouched for this kernel, {how}"
-        tx.orders.set_state(number, "failed", why)
+        orders.set_state(number, "failed", why)
