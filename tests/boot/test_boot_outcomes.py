@@ -199,7 +199,7 @@ def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(
     ).boot(SMALL)
     assert outcome["status"] == "hung"
     assert "before the job began; last on the console: " in outcome["reason"]
-    assert outcome["seconds"] < 40
+    assert outcome["seconds"] < 300, "silence ends it, long before the deadline"
 
 
 def test_a_job_without_end_costs_its_own_time_only(tmp_path: Path, base_kernel: Path) -> None:
