@@ -132,6 +132,7 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         "/report/{id}/decide": {"act": "release"},
         "/incident/{id}/prove": {"gates": ["tip"], "dry_run": True},
         "/outbox/switch": {"stopped": False, "reason": "over"},
+        "/testbox/{name}/resume": {},
         "/commits/known": {"commits": [boot["commit"]], "tree": "fake"},
     }
     return Known(values=values, bodies=bodies)
