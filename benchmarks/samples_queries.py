@@ -107,7 +107,7 @@ def addresses(world: World, compared: int, metric: str) -> dict[str, str]:
         "page: a metric over commits": f"/metric/{TREE}/{testbox}/{result}",
         "page: a metric that is not there": f"/metric/{TREE}/{testbox}/{result}x",
         "page: a comparison": f"/comparison/c{compared}",
-        "page: a plot of it": f"/plot/c{compared}/0.svg",
+        "page: a plot of it": f"/plot/c{compared}/values.svg?testbox={testbox}&{of_metric}",
         "page: its table as text": f"/comparison/c{compared}/lkp.txt",
         "page: results of two kernels": both,
         "page: the same, all counters": f"{both}&metric=.",
