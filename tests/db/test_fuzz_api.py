@@ -132,7 +132,7 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         "/report/{id}/decide": {"act": "release"},
         "/incident/{id}/prove": {"gates": ["tip"], "dry_run": True},
         "/outbox/switch": {"stopped": False, "reason": "over"},
-        "/testbox/{name}/resume": {},
+        "/testbox/{name}/resume": {"condition": None},
         "/commits/known": {"commits": [boot["commit"]], "tree": "fake"},
     }
     return Known(values=values, bodies=bodies)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
@@ -26,6 +24,17 @@ _HEAD: Final = 56  # height of the heading of a picture
 # wider ones have room for (static/plot.css).
 FIELDS: Final = ((255.0, ""), (940.0, " w2"), (1500.0, " w3"))
 LOOKS: Final = ("base", "head", "green", "third", "amber", "sky")
+
+
+class EscapedHtml(str):
+    """HTML that templates take as it is. Plots are drawn by the plain package too, which lacks
+    markupsafe.
+    """
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +84,10 @@ class Drawing:
     axis: str = ""
     height: int = 0
 
-    def inline(self) -> Markup:
+    def inline(self) -> EscapedHtml:
         """As HTML, as wide as what is around it; empty if nothing is drawn."""
         if not self.field:
-            return Markup()
+            return EscapedHtml()
         field = f'<svg class="plot field" width="100%" height="{self.height}" role="group"'
         axis = (
             f'<svg class="plot" width="{LEFT}" height="{self.height}" aria-hidden="true">'
@@ -87,7 +96,7 @@ class Drawing:
             else ""
         )
         label = escape(clean(self.title))
-        return Markup(  # of the functions of `svg`, which escape
+        return EscapedHtml(  # of the functions of `svg`, which escape
             f'<div class="drawn">{axis}{field} aria-label="{label}">{self.field}</svg></div>'
         )
 
@@ -195,11 +204,11 @@ def fitting(labels: Sequence[tuple[float, str]]) -> dict[int, str]:
     return kept
 
 
-def legend(names: Sequence[str]) -> list[tuple[Markup, str]]:
+def legend(names: Sequence[str]) -> list[tuple[EscapedHtml, str]]:
     """The mark of each series as SVG, and its name."""
     return [
         (
-            Markup(
+            EscapedHtml(
                 f'<svg class="plot" viewBox="-6 -6 12 12" aria-hidden="true">'
                 f'<g class="{LOOKS[at]} boot">{shape(at, "0", 0.0, 4.0)}</g></svg>'
             ),
