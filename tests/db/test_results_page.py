@@ -574,7 +574,7 @@ def test_further_series_are_in_per_cent_of_one_commit(site: Site) -> None:
     text = site.page(f"{place}?with=testbox:vm-tcg")
     plot = plot_of(text)
     assert plot.count("<circle") == 3 * 4 + 8 * 2
-    assert plot.count(" on testbox vm-tcg: mean") == 10
+    assert plot.count("(testbox vm-tcg): mean") == 10
     percents = [float(one) for one in re.findall(r"mean [^<]*runs, ([\d.]+) %", plot)]
     assert len(percents) == 3 * 4 + 8 * 2 + 10
     assert all(85.0 < one < 103.0 for one in percents), "the level of the first commit is 100 %"
