@@ -36,7 +36,8 @@ REFUSED: Final = (
     ("files", "raises its limit of files", "SET temp_file_limit = -1"),
 )
 _FILES: Final = (
-    "SELECT count(*) FROM (SELECT md5(g::text) FROM generate_series(1, 4000000) g ORDER BY 1) x"
+    "SELECT count(*) FROM"
+    " (SELECT repeat(md5(g::text), 7) FROM generate_series(1, 900000) g ORDER BY 1) x"
 )
 # 300 MB that the server keeps while it counts.
 LARGE: Final = (
