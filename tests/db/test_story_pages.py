@@ -295,6 +295,12 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
             yield from (f"/raw/{id_}/{end}" for id_ in ids_ for end in ("", "manifest.json"))
         case "/artifacts/{sha256}" | "/mailbox/{key}" | "/install/{name}":
             yield path.partition("{")[0] + "0" * 64
+        case "/testbox/{name}/resume":
+            yield from (
+                f"{address}/resume" for address in sorted(nouns) if address.startswith("/testbox/")
+            )
+        case "/docs/{name:path}":
+            yield "/docs/glossary"
         case _ if "{id}" in path:
             own = path.split("/")[1]
             chosen = names.get(own, sorted(nouns))
