@@ -66,9 +66,8 @@ def _rounded(percent: str) -> str:
     return f"greatest(round(({percent})::numeric, {digits}), -99.9)::double precision"
 
 
-# Of headline metrics alone: others count events. A unit job is a number, since its name may have
-# the CPUs of the machine. A change from nothing has no percentage, and is not told from an unclear
-# one.
+# Headline metrics only, because others count events. Unit jobs are numbers, because a name may have
+# the number of CPUs. A change from zero has no percentage, and reads as unclear.
 _CHANGES: Final = f"""
 CREATE VIEW {CHANGES}.changed_row WITH (security_barrier) AS
 SELECT r.comparison, r.testbox, r.metric, r.arm, r.reference, r.against,
@@ -226,11 +225,12 @@ END $$
 
 
 def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
-    """Limit the role to the rows above; `views` is the SQL of all views. Part of each upgrade.
+    """Limit the roles to the rows and changes above; `views` is the SQL of all views. Part of each
+    upgrade.
 
-    Creates the role if the user is a superuser; else without it (`swingbot db roles` creates it)
-    nothing happens, and tokens limited to groups are refused. Locks no table if nothing has
-    changed.
+    Creates missing roles if the user is a superuser. If one is still missing (`swingbot db roles`
+    creates them), nothing happens, and tokens limited to groups are refused. Locks no table if
+    nothing has changed.
     """
     conn.exec_driver_sql(_MAKE.replace("%", "%%"))
     comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"

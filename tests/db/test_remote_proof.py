@@ -21,7 +21,7 @@ from tests.fakes.mail import brain_environment, running_smtpd
 from tests.postgres import Server
 from tests.served import Served, served
 
-# What a gate that is run again has anew.
+# Keys of a gate that change when it runs again.
 CHANGES: Final = re.compile(rf'{OWN.pattern}|"tries": \d')
 
 

@@ -334,18 +334,19 @@ def test_tokens_of_few_groups_are_refused_without_the_role(tmp_path: Path) -> No
             assert len(get("/testboxes.json").json()) == 1
             with admin.begin() as conn:
                 conn.exec_driver_sql("DROP OWNED BY swingbot_scoped; DROP ROLE swingbot_scoped")
-            told = get("/testboxes.json")
-            assert told.status_code == 503 and "swingbot db roles" in told.json()["detail"]
+            refused = get("/testboxes.json")
+            sentence = refused.json()["detail"]
+            assert refused.status_code == 503 and "swingbot db roles" in sentence
             page = get("/testboxes", headers=few | {"accept": "text/html"})
             assert page.status_code == 503 and "swingbot db roles" in page.text
             words = ("token", "create", "Pia", "--role", "reader", "--group", "few")
             environment = brain_environment(tmp_path / "state", url) | closed
-            said = CliRunner().invoke(main, words, env=environment)
-            assert said.exit_code == 2 and told.json()["detail"] in said.output, said.output
+            created = CliRunner().invoke(main, words, env=environment)
+            assert created.exit_code == 2 and sentence in created.output, created.output
             status = site.client.get("/status.json", headers=all_).json()
-            assert f"1 token: {told.json()['detail']}" in [p["text"] for p in status["problems"]]
+            assert f"1 token: {sentence}" in [p["text"] for p in status["problems"]]
             roles.make(admin, {})
-            assert get("/testboxes.json").status_code == 503  # nobody has granted it anything
+            assert get("/testboxes.json").status_code == 503  # it has no rights yet
             migrate.upgrade(admin)
             assert len(get("/testboxes.json").json()) == 1
         admin.dispose()

@@ -55,8 +55,6 @@ WHERE o.state = 'ready' AND (o.testbox IS NULL OR NOT o.testbox = ANY(:leased)
   OR EXISTS (SELECT FROM attempt t WHERE t.order_id = o.id))
 ORDER BY o.priority DESC, o.id"""
 
-# The variant of an order is the first one with its contents.
-
 
 class Orders(Rows):
     def ensure_build(self, variant: Variant, priority: int) -> Order:

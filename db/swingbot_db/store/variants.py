@@ -15,6 +15,7 @@ _VARIANT = (
     "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust,"
     " voucher"
 )
+# The variant of an order is the first one with its contents.
 _UNVOUCHED = f"""
 SELECT o.id AS order_id, t.id, t.who, coalesce(t.revoked_at, t.expires_at) AS at, t.revoked_by
 FROM variant v JOIN access_token t ON t.id = v.voucher JOIN orders o ON o.variant = v.id

@@ -73,7 +73,7 @@ def revoke_over_the_web(access: Access, number: int, person: Person) -> str:
 
 def sign_in(access: Access, person: Person, session: str, seconds: int, where: str) -> None:
     access.begin_session(person, session, seconds, SESSIONS)
-    _log(access, "sign in", person.who, person.token, f"from {where}")
+    note_use(access, "sign in", person, f"from {where}")
 
 
 def sign_out(access: Access, session: str) -> None:
@@ -96,6 +96,7 @@ def _log(
 
 
 def note_use(access: Access, act: AccessAct, person: Person, detail: str) -> None:
+    """Log what a person did with their token."""
     _log(access, act, person.who, person.token, detail)
 
 
@@ -107,7 +108,7 @@ def note_extension(access: Access, person: Person, table: str, testbox_seconds: 
             f" done again; see `swingbot show {table}`"
         )
     access.note_extension(person, table, testbox_seconds)
-    _log(access, "compare", person.who, person.token, table)
+    note_use(access, "compare", person, table)
 
 
 def note_request(access: Access, person: Person, id: str, testbox_seconds: float) -> None:
@@ -115,7 +116,7 @@ def note_request(access: Access, person: Person, id: str, testbox_seconds: float
     if person.once is not None:
         access.carry_out(person.token, person.once)
     access.note_request(person, id, testbox_seconds)
-    _log(access, "compare", person.who, person.token, id)
+    note_use(access, "compare", person, id)
 
 
 def keep_answer(access: Access, token: int, once: RequestKey, answer: KeptAnswer) -> None:

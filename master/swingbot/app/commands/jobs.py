@@ -21,7 +21,7 @@ from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.core.text.numbers import count, duration
 from swingbot.service.ports import RequestError
 from swingbot_jobs import codec
-from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, load_kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
@@ -124,7 +124,8 @@ def jobs_lint(
         present={one.name: one for one in chosen if isinstance(one, Testbox)},
         boot_ceiling=session.settings.boot.deadline_seconds,
     )
-    lacking = partial(_lacking, session, programs)
+    kconfigs = load_kconfigs(Path(session.settings.paths.workers) / "kconfig")
+    lacking = partial(_lacking, kconfigs, session.settings.build.kconfig, programs)
     linted = [
         _linted(path, chosen, programs, roots, partial(too_long, known), lacking) for path in paths
     ]
@@ -167,15 +168,15 @@ def _linted(
 
 
 def _lacking(
-    session: CommandContext,
+    kconfigs: Kconfigs,
+    of_new_trees: str,
     programs: Mapping[str, Program],
     testbox: Testbox,
     unit_jobs: Sequence[UnitJob],
 ) -> str | None:
     """Return what kernels of new trees lack there for these unit jobs. Raises RequestError."""
-    kconfigs = load_kconfigs(Path(session.settings.paths.workers) / "kconfig")
     try:
-        name = kconfigs.on(testbox.kconfig, session.settings.build.kconfig)
+        name = kconfigs.on(testbox.kconfig, of_new_trees)
         return kconfigs.refusal(name, kconfig_needs(unit_jobs, programs))
     except NoKconfig as error:
         raise RequestError(f"testbox {testbox.name}: {error}") from None

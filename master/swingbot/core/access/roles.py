@@ -51,7 +51,7 @@ class Person:
     once: RequestKey | None = None  # of the request that they make
     groups: tuple[str, ...] | None = None  # of testboxes, all that it may see; None: everything
     levels: bool = True  # False: of what these measured it sees changes in percent only
-    vouches: bool = False  # the token, for the commits that it sends first
+    vouches: bool = False  # whether the token vouches for the commits that it sends first
 
     @property
     def ref_name(self) -> str:

@@ -87,8 +87,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class KernelTrust:
-    """How far a kernel is trusted. A token that vouches for it ends that with its own end;
-    `voucher` None: its tree is trusted, or an operator vouches for the commit.
+    """How far a kernel is trusted. Trust because of a token ends with it. `voucher` None: the
+    tree is trusted, or an operator vouches for the commit.
     """
 
     level: Trust = "trusted"

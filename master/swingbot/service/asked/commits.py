@@ -92,8 +92,8 @@ def own_commits(
     that the tree's branch lacks, this token was the first to send it, or the patch that it is made
     from. What this request brings is recorded as sent.
 
-    A commit that the service had from elsewhere is nobody's own. The token alone counts, not the
-    name: another token of the same person may have leaked.
+    No token owns a commit that the service already had from elsewhere. Ownership follows the token,
+    not the person's name, because another token of that person may have leaked.
     """
     if person is None or not person.vouches or tree.trust == "untrusted":
         return set()

@@ -33,8 +33,8 @@ from swingbot_jobs.contract.unit_job import UnitJob
 class ResolvedBisection:
     """`good..bad` ready to be bisected: commits, testboxes and unit job are resolved.
 
-    There is at most one bisection per `key`. The kernels of `foreign` commits are untrusted, but
-    for those that the token `voucher` vouches for, which are all or none.
+    There is at most one bisection per `key`. Kernels of `foreign` commits are untrusted unless
+    the token `voucher` vouches for them; it vouches for all of them or for none.
 
     `series`: on a testbox that does not share boots, the series that has existing boots of the two
     ends, or None if there is none.

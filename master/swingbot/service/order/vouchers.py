@@ -7,8 +7,8 @@ from swingbot.service.ports.variants import Variants
 
 
 def end_unvouched(orders: Orders, variants: Variants) -> None:
-    """Fail open orders of trusted kernels that only a token vouched for which has ended, running
-    ones too.
+    """Fail open orders, running ones too, of kernels that are trusted only because of a token that
+    was revoked or has expired.
     """
     for number, token in variants.unvouched().items():
         how = "was revoked" if token.revoked_by else "expired"

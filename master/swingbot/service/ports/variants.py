@@ -40,9 +40,9 @@ class Variants(Protocol):
         """Return those of `commits` that are recorded as sent by the token."""
 
     def unvouched(self) -> dict[int, EndedToken]:
-        """Return the open orders whose kernel only a token vouched for that has ended since, by
-        number, with the token.
+        """Return, by number, the open orders of kernels that are trusted only because of a token
+        that was revoked or has expired, with that token.
 
-        An order is for contents: one that another variant has too, and whose tree, operator or
-        token vouches for it, is not among them.
+        An order is for contents: it is left out if another variant with the same contents is
+        trusted because of its tree, an operator or a valid token.
         """

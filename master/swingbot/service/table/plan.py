@@ -270,12 +270,14 @@ def _laid_out(
     trust = least(one.level for one in trusts.values())
     parts = _parts(catalogue, settings, tx.specs, tx.boots, request, rows.tree, trust)
     tree = _configured(catalogue, rows, [name for name, _ in parts])
+    builds = [_built(catalogue.kconfigs, rows.tree, tree, row) for row in rows.rows]
+    with _about("job"):
+        for spec in dict.fromkeys(spec for _, spec in parts):
+            unit_jobs = tx.specs.get(spec)
+            for kconfig in dict.fromkeys(built.kconfig for built in builds):
+                refuse_lacking(catalogue, kconfig, unit_jobs)
     variants, arms = [], []
-    for row in rows.rows:
-        built = _built(catalogue.kconfigs, rows.tree, tree, row)
-        with _about("job"):
-            for _, spec in parts:
-                refuse_lacking(catalogue, built.kconfig, tx.specs.get(spec))
+    for row, built in zip(rows.rows, builds, strict=True):
         kernel = rows.kernels[row.kernel]
         with _about("compiler"):
             check_compiler(tx.compilers, built.compiler)

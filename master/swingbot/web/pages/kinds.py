@@ -157,11 +157,11 @@ class Pages:
             )
         filters = {name: value for name, value in request.query_params.items() if value}
         limit, after = _limit(filters.pop("limit", None)), filters.pop("after", "")
-        few = changes_only()  # of what else it reads, the database tells such a token nothing
+        no_levels = changes_only()  # of what else it reads, the database tells such a token nothing
         source = self._source.read
         read = (
             partial(source.list_of_changes, plural=plural)
-            if few
+            if no_levels
             else getattr(source, f"list_{plural}")
         )
         with self._source.reading() as conn:
@@ -170,7 +170,7 @@ class Pages:
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
             more = self._beside[plural](conn) if plural in self._beside else {}
-            choices = {} if few or is_json(request) else source.list_choices(conn, plural)
+            choices = {} if no_levels or is_json(request) else source.list_choices(conn, plural)
         following = None
         if document.next:
             query = {**filters, "limit": limit, "after": document.next}
@@ -179,7 +179,7 @@ class Pages:
             links = {"link": f'<{following}>; rel="next"'} if following else None
             return JSONResponse(document, headers=links)
         return self._renderer.page(
-            "list_changes.html" if few else _LISTS.get(plural, f"list_{plural}.html"),
+            "list_changes.html" if no_levels else _LISTS.get(plural, f"list_{plural}.html"),
             rows=document,
             plural=plural,
             filters=filters,

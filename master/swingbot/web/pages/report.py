@@ -117,18 +117,18 @@ def _over_tips(
     points = read.history(conn, **where, also=also)
     others = [point for point in points if point["place"] is None]
     tips = [point for point in points if point["place"] is not None]
-    before = next((at for at, one in enumerate(tips) if one["commit"] == headline["bad"]), None)
-    at = len(tips) if before is None else before
-    columns = [*tips[:at], *others, *tips[at:]]
+    commits = [tip["commit"] for tip in tips]
+    bad = commits.index(headline["bad"]) if headline["bad"] in commits else len(tips)
+    columns = [*tips[:bad], *others, *tips[bad:]]
     places = {point["commit"]: place for place, point in enumerate(columns)}
     marks = []
     if culprit in places:
-        at, words = places[culprit], f"culprit: {incident['culprit']['subject']}"
+        column, words = places[culprit], f"culprit: {incident['culprit']['subject']}"
         id, mail = incident["id"], report["id"]
         marks = [
-            HistoryMark(column=at, id=id, href=f"/incident/{id}", words=words, kind="incident"),
+            HistoryMark(column=column, id=id, href=f"/incident/{id}", words=words, kind="incident"),
             HistoryMark(
-                column=at, id=mail, href=f"/report/{mail}", words=words, kind="mail", of=id
+                column=column, id=mail, href=f"/report/{mail}", words=words, kind="mail", of=id
             ),
         ]
     return History(

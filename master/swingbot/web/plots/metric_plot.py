@@ -406,14 +406,14 @@ class _HistoryParts:
             x, side = f"{share:.2f}%", -1 if share > 90 else 1
             end = _BOTTOM if y < _BOTTOM else _BELIEF
             parts.append(svg.line(x, y, x, end, "guide"))
-            small, anchor = f"small{placed.get(at, ' w4')}", "end" if side < 0 else "start"
+            width, anchor = placed.get(at, " w4"), "end" if side < 0 else "start"
             diamond = svg.element("g", shape(3, x, y, 5.0), class_=f"{look} boot")
-            label = svg.text(x, y + 4, mark.id, small, anchor, dx=side * 8.0)
+            label = svg.text(x, y + 4, mark.id, f"small{width}", anchor, dx=side * 8.0)
             parts.append(linked(mark.href, mark.words, diamond, label))
             if mail := mails.get(mark.id):
                 further = side * (8.0 + LETTER * (len(mark.id) + 1))
                 label = svg.text(x, y + 4, mail.id, "small", anchor, dx=further)
-                parts.append(linked(mail.href, mail.words, label, class_=small[6:] or None))
+                parts.append(linked(mail.href, mail.words, label, class_=width.strip() or None))
         return parts
 
     def _names(self) -> list[str]:
