@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 
 from swingbot.core.access.tokens import EndedToken
 from swingbot.core.model.records import TRUSTED, CommitFacts, KernelTrust, Tree, Variant
@@ -41,8 +42,7 @@ class Variants(Rows):
             " layout, build_key, origin, trust, voucher, posted, patches)"
             " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout,"
             " :key, :origin, :trust, :voucher, :posted, CAST(:patches AS jsonb))"
-            " ON CONFLICT ON CONSTRAINT variant_once_a_level DO UPDATE SET voucher = NULL"
-            " WHERE variant.voucher IS NOT NULL AND excluded.voucher IS NULL",
+            " ON CONFLICT ON CONSTRAINT variant_once_a_level DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -70,7 +70,13 @@ class Variants(Rows):
             trust=trust.level,
         )
         assert row is not None
-        return Variant(**row._mapping)
+        variant = Variant(**row._mapping)
+        if trust.voucher is not None or variant.voucher is None:
+            return variant
+        # Only here: an update in the INSERT would lock the row even where it changes nothing, and
+        # all who ask for the same kernel would wait for each other.
+        self.execute("UPDATE variant SET voucher = NULL WHERE id = :id", id=variant.id)
+        return replace(variant, voucher=None)
 
     def get(self, number: int) -> Variant:
         row = self.select_one(f"SELECT {_VARIANT} FROM variant WHERE id = :id", id=number)
