@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 import shlex
@@ -58,6 +57,8 @@ def _origin() -> str:
     An index is never named: it might have a stranger's package of this name. pip records the URL
     in direct_url.json (PEP 610).
     """
+    import importlib.metadata  # with the email package, which takes long to import
+
     package = importlib.metadata.distribution("swingbot")
     recorded = package.read_text("direct_url.json")
     wheel = f"file:///DIRECTORY/swingbot-{package.version}-py3-none-any.whl"

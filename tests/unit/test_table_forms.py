@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.app import documents
 from swingbot.core.report.table.formats import FORMS, NothingToShow
 from swingbot.core.report.table.sheet import Sheet, sheet_of_table
 from tests.table_documents import METRIC, UNIT_JOB, a_table
@@ -42,6 +43,10 @@ def test_perf_tables_are_headed_by_the_command_and_their_noise_is_that_of_boots(
     assert text.count(f" Performance counter stats for '{COMMAND}' (6 runs in 3 boots):") == 3
     assert text.count("( +-  0.00% )") == 3
     assert text.index("base: 000000000000") < text.index("tip: 000000000000")
+
+
+def test_commands_offer_each_form() -> None:
+    assert tuple(sorted(FORMS)) == documents.FORMS
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"text", "csv"}))

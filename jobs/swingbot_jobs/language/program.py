@@ -16,6 +16,7 @@ from typing import Final, Literal, NoReturn, cast, get_args
 
 from swingbot_jobs.contract.kconfig import OPTION, bare
 from swingbot_jobs.contract.memory import MEMORY_MAX, SWAP, SWAPS
+from swingbot_jobs.language.better import Better
 from swingbot_jobs.language.meta_table import (
     PARAMETER_NAME,
     Conditions,
@@ -36,7 +37,6 @@ from swingbot_jobs.yaml_lines import read_documents
 Kind = Literal["benchmark", "monitor"]
 Scope = Literal["micro", "macro", "stress"]
 ParameterKind = Literal["text", "count", "duration", "size", "iterations"]
-Better = Literal["higher", "lower"]
 MetricClass = Literal["benchmark", "time", "counter", "profile"]
 When = Literal["always", "asked"]
 

@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
-from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
+
+if TYPE_CHECKING:
+    from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
 Facts = dict[str, Any]
 PLURALS: Final = (
@@ -26,6 +28,8 @@ PLURALS: Final = (
     "testboxes",
     "trees",
 )
+# The keys of FORMS of `core/report/table/formats.py`, which takes long to import.
+FORMS: Final = ("changelog", "csv", "lkp", "mail", "perf", "text")
 KINDS: Final = (*ids.WITH_NUMBERS, "order", "variant", "boot")
 
 
@@ -60,7 +64,7 @@ class Documents(Protocol):
         ...
 
     def printed(self, id_: str, form: str) -> str:
-        """Numbers in one of the FORMS of `core/report/table/formats.py`."""
+        """Numbers in one of the FORMS."""
         ...
 
     def bisection_log(self, id_: str, *, people: bool) -> str:

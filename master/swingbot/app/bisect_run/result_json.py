@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from swingbot.app.bisect_run.bisector import MergeResult, RangeResult
 from swingbot.app.bisect_run.commit_range import CommitRange
@@ -12,9 +12,9 @@ from swingbot.app.bisect_run.journal import BootResult
 from swingbot.core.bisect.state import Conclusion, Culprit
 from swingbot.core.bisect.thresholds import EXPLAINED_SHARE
 from swingbot.core.text.numbers import count
+from swingbot_jobs.language.better import Better
 
 Facts = dict[str, Any]
-Better = Literal["higher", "lower"]
 _NAMED = ("culprit", "several", "credible_set")
 
 

@@ -12,7 +12,7 @@ from typing import Final
 # Invalid requests.
 USAGE: Final = frozenset(
     {
-        "swingbot.service.ports.lab.RequestError",
+        "swingbot.service.ports.failures.RequestError",
         "swingbot.core.keep.manifest.BadBackup",
         "swingbot.core.model.ids.BadId",
         "swingbot.core.model.lookup.NotFound",
@@ -37,7 +37,7 @@ OURS: Final = frozenset(
         "swingbot_db.loop_lock.SecondLoop",
         "swingbot.app.buildmaster.MasterError",
         "swingbot.adapters.worker_secrets.SecretError",
-        "swingbot.service.ports.lab.GitError",
+        "swingbot.service.ports.failures.GitError",
         "swingbot.core.model.artifact.ArtifactError",
         "swingbot.core.model.dispatch.DatabaseAway",
     }

@@ -8,9 +8,8 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, read_overrides, with_session_json
-from swingbot.app.documents import PLURALS, Facts, kind_of
+from swingbot.app.documents import FORMS, PLURALS, Facts, kind_of
 from swingbot.core.model import ids
-from swingbot.core.report.table.formats import FORMS
 from swingbot.core.table.verdict import in_words
 from swingbot.core.text.numbers import signed_percent
 from swingbot.service.ports import RequestError
@@ -109,7 +108,7 @@ def _cell(row: Facts, column: str) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(sorted(FORMS)),
+    type=click.Choice(FORMS),
     help="Output format: text, or for mail, LKP, perf stat, changelog, or CSV.",
 )
 @with_session_json

@@ -13,7 +13,6 @@ from swingbot.core.model.documents import Gate
 from swingbot.core.text.numbers import duration, times_the_spread
 from swingbot.core.text.plain import person
 from swingbot_jobs.contract.orders import SEARCH
-from swingbot_jobs.kernel_diff import config_part
 
 Facts = Mapping[str, Any]
 _MARKED = (
@@ -228,6 +227,8 @@ def bisection_head(facts: Facts) -> str:
         )
     for pair in facts.get("config_changes", ()):
         if pair["config"]:
+            from swingbot_jobs.kernel_diff import config_part
+
             lines.append(f"  kernels of {pair['base'][:12]} and {pair['head'][:12]}:")
             lines += [f"    {line}" for line in config_part(pair["config"], most=8)]
     lines += [f"  advice by {steer['words']}" for steer in facts.get("steers", ())]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import Phase
 from swingbot_jobs.codec import Sparse
-from swingbot_jobs.language.program import Better
+from swingbot_jobs.language.better import Better
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from swingbot.core.model.statuses import Reference
 from swingbot_jobs import codec
 from swingbot_jobs.codec import Count, Hidden, Named, Required, Sparse
-from swingbot_jobs.language.program import Better
+from swingbot_jobs.language.better import Better
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)

@@ -17,7 +17,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import GateResult
 from swingbot.core.text.numbers import change, change_with_interval, percent
 from swingbot.core.thresholds import PRESENT_SHARE
-from swingbot_jobs.language.program import Better
+from swingbot_jobs.language.better import Better
 
 Answer = Literal["yes", "no", "unclear"]
 

@@ -30,24 +30,6 @@ from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.language.program import Program
 
 
-class GitError(Exception):
-    """A git operation failed; the message names the operation and git's reason."""
-
-
-class CannotRevert(GitError):
-    """A commit cannot be reverted on a tip; the message gives the reason and names conflicting
-    files.
-    """
-
-
-class RequestError(ValueError):
-    """A request is invalid; the message says what to change, `key` which part of the request."""
-
-    def __init__(self, message: str, *, key: str | None = None) -> None:
-        super().__init__(message)
-        self.key = key
-
-
 class Git(Protocol):
     """The mirror (`adapters/git.py`); every method may raise GitError."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Better
+from swingbot_jobs.language.better import Better
 
 Place = tuple[str, str]  # testbox, unit job
 Values = tuple[float, ...]
