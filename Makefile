@@ -23,7 +23,7 @@ setup: ## install Debian packages and create .venv with .venv/bin/swingbot
 
 lint: setup ## check formatting, types, imports, shell scripts and YAML
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests benchmarks dashboards
+	@$(BIN)/mypy --no-error-summary
 	@.ci/parsers
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
 	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser .ci/wheel docker/exchange docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
