@@ -4,11 +4,13 @@ within a quota, with nothing fetched and nothing binary."""
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -562,6 +564,92 @@ def test_a_quota_counts_the_boots_of_all_kernels(serve: Serve) -> None:
     assert ask(site, ada, "/experiment", range="base..tip", boots=2).status_code == 429
 
 
+@pytest.fixture(scope="module")
+def signed(idle: Site, ada: dict[str, str]) -> Iterator[httpx.Client]:
+    """Ada's browser."""
+    with httpx.Client(base_url=idle.web.client.base_url, timeout=60, trust_env=False) as client:
+        client.post("/login", data={"key": ada["Authorization"].removeprefix("Bearer ")})
+        yield client
+
+
+def offered(page: str, field: str) -> list[str]:
+    """The options of a list with this id, or of a field with this name."""
+    part = re.search(f'<(?:select name|datalist id)="{field}".*?</(?:select|datalist)>', page)
+    assert part is not None, page
+    return [
+        value or text
+        for value, text in re.findall(r'<option(?: value="([^"]*)")?[^>]*>([^<]*)', part[0])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (f"base={'a' * 301}", "base has 301 characters; the limit is 300"),
+        (f"head=tip&head={'a' * 301}", "head has 301 characters; the limit is 300"),
+        (f"job={'a' * 400}.yaml", "job has 405 characters"),
+        ("with=" + ",".join(map(str, range(201))), "with has 201 values; the limit is 200"),
+        ("boots=0", "boots must be a number from 1 to 1000"),
+        ("looks=x", "looks must be a number from 1 to 20"),
+        ("min_effect=x", "min_effect must be a number of percent"),
+        ("tree=fakes", "did you mean &#39;fake&#39;?"),
+        ("job=vm-hackbensch.yaml", "did you mean &#39;vm-hackbench.yaml&#39; or"),
+        ("testbox=vm-icont", "did you mean &#39;vm-icount&#39;?"),
+        ("job=wire-netperf.yaml", "choose a testbox of the group cs-vm"),
+    ],
+)
+def test_nothing_in_an_address_is_dropped_without_a_word(
+    signed: httpx.Client, query: str, sentence: str
+) -> None:
+    answer = signed.get(f"/compare?{query}")
+    assert answer.status_code == 400, answer.text
+    notice = answer.text.split('<p class="notice">')[1].split("</p>")[0]
+    assert sentence in notice
+
+
+def test_the_limit_of_a_list_is_that_of_each_value(
+    idle: Site, signed: httpx.Client, ada: dict[str, str]
+) -> None:
+    jobs = [job for job in offered(signed.get("/compare").text, "job") if "will-it" in job]
+    assert len(jobs) > 3
+    heads = [f"{idle.commits[2]}~0", f"{idle.commits[2]}^0", *idle.commits[1:], *["tip~1"] * 40]
+    wish: dict[str, Any] = {"head": heads, "job": jobs, "with": [f"perf.{n:060}" for n in range(9)]}
+    answer = idle.json(ada, **wish, dry_run=True)
+    assert "characters" not in answer.text, answer.text
+
+
+def test_jobs_that_the_testboxes_cannot_run_are_not_offered_and_refused_with_that_reason(
+    idle: Site, signed: httpx.Client, ada: dict[str, str]
+) -> None:
+    page = signed.get("/compare?tree=fake").text
+    assert "vm-hackbench.yaml" in (jobs := offered(page, "job"))
+    assert "wire-netperf.yaml" not in jobs and "<code>wire-netperf.yaml</code>" in page
+    why = idle.json(ada, job="wire-netperf.yaml", dry_run=True)
+    assert why.status_code == 400
+    assert why.json()["detail"] in html.unescape(page)
+    for job in ("vm-hackbench.yaml", "vm-netperf-udp.yaml"):
+        assert job in jobs and idle.json(ada, job=job, dry_run=True).status_code == 200
+    fields = {**hidden(page, "/compare"), "tree": "fake", "testbox": "cs-vm", "act": "choose"}
+    page = signed.post("/compare", data={**fields, "base": "v6"}, files={"none": b""}).text
+    assert offered(page, "job") == ["wire-netperf.yaml"]
+    assert 'name="base" list="kernels" maxlength="200" value="v6"' in page
+
+
+def test_names_of_kernels_are_completed_with_those_that_can_be_asked_for(
+    idle: Site, signed: httpx.Client, ada: dict[str, str]
+) -> None:
+    page = signed.get("/compare?tree=fake&head=x,y&head=z").text
+    names, ranges = offered(page, "kernels"), offered(page, "ranges")
+    assert names == ["tip", "base", idle.commits[2][:12]]
+    assert ranges == ["base..tip", f"{idle.commits[0][:12]}..{idle.commits[2][:12]}"]
+    assert re.findall(r'name="head" [^>]*value="(\w*)"', page) == ["x", "y", "z", ""]
+    for one in names:
+        asked = ask(idle, ada, "/compare", range=f"base~0..{one}", dry_run=True)
+        assert asked.status_code == 200 or "is empty" in asked.text, asked.text
+    for one in ranges:
+        assert ask(idle, ada, "/compare", range=one, dry_run=True).status_code == 200
+
+
 HOSTILE = "<script>alert('x')</script>"
 
 
@@ -606,7 +694,11 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
     signed = client.post("/login", data={"key": token, "next": door})
     assert signed.headers["location"] == door
     page = client.get(door).text
-    assert "0 of your 5 requests" in page and "vm-hackbench.yaml" in page and "<option>fake" in page
+    assert (
+        "0 of your 5 requests" in page
+        and "vm-hackbench.yaml" in page
+        and "<option selected>fake" in page
+    )
     fields = {**hidden(page, door), "tree": "fake", "base": "base", **kernels}
     fields |= {"boots": "2", "min_effect": "0.5", "act": "foresee"}
     mbox = site.mailbox().replace("Subject: [PATCH 2/2] ", f"Subject: [PATCH 2/2] {HOSTILE} ")

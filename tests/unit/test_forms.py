@@ -270,7 +270,26 @@ def test_a_made_up_cookie_is_nobody(site: Site, cookie: str) -> None:
 
 @pytest.mark.parametrize(
     "next",
-    ["//evil.example.org", "https://evil.example.org/", "javascript:x", "\\\\evil", "/a\r\nx: y"],
+    [
+        "/compare?tree=mm&head=v6.1,v6.2&with=a+b&range=a..b",
+        "/metric/mm/vm-icount/vm-a:b/x%2Fy.z@1",
+    ],
+)
+def test_signing_in_leads_back_to_where_it_began(site: Site, next: str) -> None:
+    assert site.sign_in(next=next).headers["location"] == next
+
+
+@pytest.mark.parametrize(
+    "next",
+    [
+        "//evil.example.org",
+        "//a@b",
+        '/a"b',
+        "https://evil.example.org/",
+        "javascript:x",
+        "\\\\evil",
+        "/a\r\nx: y",
+    ],
 )
 def test_signing_in_leads_to_no_other_site(site: Site, next: str) -> None:
     assert site.sign_in(next=next).headers["location"] == "/"

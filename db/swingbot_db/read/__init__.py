@@ -20,6 +20,7 @@ from .compilers import list_compilers
 from .estimate import LabQueue, mean_boot_seconds
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
+from .kernel_names import kernel_names
 from .kernels import kernel_builds
 from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
@@ -90,6 +91,7 @@ __all__ = [
     "judged_in_table",
     "kernel",
     "kernel_builds",
+    "kernel_names",
     "known_names",
     "levels",
     "list_bisections",

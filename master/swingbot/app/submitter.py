@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot.adapters.mail_reader import read_patches
+from swingbot.app.form_choices import form_choices
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
 from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
@@ -32,6 +33,7 @@ from swingbot.service.table.extend import (
 from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.refused import OverQuota
+from swingbot.web.pages.table_choices import TableChoices
 from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
@@ -68,15 +70,9 @@ class DatabaseSubmitter:
             ended = time.monotonic()
             self._planning.add(person, ended - started, ended)
 
-    def choices(self) -> dict[str, list[str]]:
-        """Watched trees, shipped job files and testboxes."""
-        with self._engine.connect() as conn:
-            trees = [row["name"] for row in read.list_trees(conn, {"state": "watched"})]
-        return {
-            "trees": trees,
-            "jobs": shipped(self._jobs),
-            "testboxes": sorted(self._lab().catalogue.testboxes.present),
-        }
+    def choices(self, tree: str, testboxes: Sequence[str], jobs: Sequence[str]) -> TableChoices:
+        chosen = (tree, testboxes, jobs)
+        return form_choices(self._lab(), self._engine, self._jobs, chosen)
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:
         """Read job files by names from `choices`, never by path. Raises RequestError."""

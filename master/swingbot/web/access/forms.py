@@ -35,7 +35,8 @@ from .once import AnswersOnce
 from .session import Sessions, bearer_of
 
 NO_TOKEN: Final = "This needs a token: send `Authorization: Bearer <token>`."
-_PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
+# RFC 3986, without the parts that name a host
+_PATH: Final = re.compile(r"/[A-Za-z0-9/_.~%!$&'()*+,;=:@-]*(\?[A-Za-z0-9/?_.~%!$&'()*+,;=:@-]*)?")
 # The policy of the other pages, but without scripts.
 FORM_HEADERS: Final = {
     "content-security-policy": (

@@ -12,7 +12,7 @@ from typing import Any, Final
 import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.exceptions import HTTPException
 
-from swingbot.core.limits import FIELD_CHARACTERS
+from swingbot.core.limits import FIELD_CHARACTERS, LOOKS, TABLE_BOOTS, TABLE_ROWS
 from swingbot.core.table.request_document import SentTable
 from swingbot.service.ports import RequestError
 from swingbot.web import limits
@@ -58,17 +58,18 @@ class Submitted:
 
     def text(self, name: str) -> str:
         """Return a field, stripped. Raises RequestError if it is too long."""
-        value = self.values.get(name, "").strip()
-        if len(value) > FIELD_CHARACTERS:
-            raise RequestError(
-                f"{name} has {len(value)} characters; the limit is {FIELD_CHARACTERS}"
-            )
-        return value
+        return _bounded(name, self.values.get(name, "").strip())
 
     def listed(self, name: str) -> list[str]:
-        """Return the values of a field without duplicates. Raises RequestError."""
-        parts = (part.strip() for part in self.text(name).split(","))
-        return list(dict.fromkeys(part for part in parts if part))
+        """Return the values of a field without duplicates; the limit is that of each.
+
+        Raises RequestError.
+        """
+        parts = (part.strip() for part in self.values.get(name, "").split(","))
+        values = list(dict.fromkeys(part for part in parts if part))
+        if len(values) > TABLE_ROWS:
+            raise RequestError(f"{name} has {len(values)} values; the limit is {TABLE_ROWS}")
+        return [_bounded(name, value) for value in values]
 
     def number(self, name: str, default: int, most: int) -> int:
         """Return a number; `default` if the field is empty. Raises RequestError."""
@@ -79,6 +80,16 @@ class Submitted:
         if not digits or not 1 <= int(text) <= most:
             raise RequestError(f"{name} must be a number from 1 to {most}, not {text[:40]!r}")
         return int(text)
+
+    def check(self) -> None:
+        """Raise RequestError for a field that no request may have."""
+        for name in _TEXTS:
+            self.text(name)
+        for name in LISTS:
+            self.listed(name)
+        self.number("boots", 1, TABLE_BOOTS)
+        self.number("looks", 1, LOOKS)
+        self.percent("min_effect")
 
     def percent(self, name: str) -> float | None:
         """Return a number of percent; None if the field is empty. Raises RequestError."""
@@ -91,6 +102,12 @@ class Submitted:
             raise RequestError(
                 f"{name} must be a number of percent, such as 0.5, not {text[:40]!r}"
             ) from None
+
+
+def _bounded(name: str, value: str) -> str:
+    if len(value) > FIELD_CHARACTERS:
+        raise RequestError(f"{name} has {len(value)} characters; the limit is {FIELD_CHARACTERS}")
+    return value
 
 
 def read_form(kind: str, body: bytes, most_bytes: int) -> Submitted:

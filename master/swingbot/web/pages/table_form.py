@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
-from swingbot.core.limits import FIELD_CHARACTERS, LOOKS, TABLE_BOOTS
+from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.bundle import BadBundle, SentCommits
@@ -54,6 +54,7 @@ from swingbot.web.pages.form_body import (
 )
 from swingbot.web.pages.quota_left import Charging, with_quota
 from swingbot.web.pages.refused import REFUSALS, OverQuota, refused
+from swingbot.web.pages.table_choices import TableChoices
 
 
 class TableSubmitter(Charging, Protocol):
@@ -66,7 +67,7 @@ class TableSubmitter(Charging, Protocol):
         """Count the time of the block for the person. Raises OverQuota."""
         ...
 
-    def choices(self) -> dict[str, list[str]]: ...
+    def choices(self, tree: str, testboxes: Sequence[str], jobs: Sequence[str]) -> TableChoices: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
     def series(self, sources: Sequence[PatchSource], *, stack: bool) -> PatchSeries:
         """Read patches. Raises SeriesError."""
@@ -136,10 +137,17 @@ class TableForm:
 
         def show(request: Request) -> Response:
             given = {name: ",".join(request.query_params.getlist(name)) for name in TEXTS}
-            values = {name: text for name, text in given.items() if len(text) <= FIELD_CHARACTERS}
-            return self._page(door, request, Submitted(values=values))
+            return self._chosen(door, request, Submitted(values=given))
 
         return show
+
+    def _chosen(self, door: Door, request: Request, sent: Submitted) -> Response:
+        """The form with what was chosen so far, and why it makes no request."""
+        try:
+            sent.check()
+        except RequestError as error:
+            return self._page(door, request, sent, f"{error}", status=400)
+        return self._page(door, request, sent)
 
     def _asked_at(self, door: Door) -> Callable[[Request], Awaitable[Response]]:
         async def ask(request: Request) -> Response:
@@ -177,6 +185,8 @@ class TableForm:
         def page(problem: str, plan: TablePlan | None = None, status: int = 200) -> Response:
             return self._page(form.door, form.request, form.sent, problem, plan, status)
 
+        if form.sent.values.get("act") == "choose":
+            return self._chosen(form.door, form.request, form.sent)
         try:
             with self._submitter.planning(form.person):
                 request = self._requested(form)
@@ -303,8 +313,11 @@ class TableForm:
             context["here"] = quote(f"{request.url.path}?{request.url.query}")
         if context["who"]:
             used, quota = self._submitter.used(context["person"])
+            choices = self._submitter.choices(*_chosen(sent))
+            if choices.problem and not problem and plan is None:
+                problem, status = choices.problem, HTTPStatus.BAD_REQUEST
             context |= {
-                "choices": self._submitter.choices(),
+                "choices": choices,
                 "used": used,
                 "quota": quota,
                 "latest": self._submitter.latest(context["person"]),
@@ -318,7 +331,7 @@ class TableForm:
             plan=plan,
             patch_kib=self._patch_bytes >> 10,
             values=values,
-            chosen={name: [one.strip() for one in values[name].split(",")] for name in LISTS},
+            chosen={name: _parts(values[name]) for name in LISTS},
             rules=RULES,
             columns=list(COLUMNS),
             in_words=in_words,
@@ -329,6 +342,18 @@ class TableForm:
         )
         page.headers.update(FORM_HEADERS)
         return page
+
+
+def _parts(value: str) -> list[str]:
+    return [part for part in map(str.strip, value.split(",")) if part]
+
+
+def _chosen(sent: Submitted) -> tuple[str, list[str], list[str]]:
+    """Return tree, testboxes and jobs; nothing of a field that is refused."""
+    try:
+        return sent.text("tree"), sent.listed("testbox"), sent.listed("job")
+    except RequestError:
+        return "", [], []
 
 
 def _address(id: str) -> str:
