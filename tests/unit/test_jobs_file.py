@@ -273,7 +273,7 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\nwhile true:\n  x: 1\n", "jobs/j.yaml:2: 'while true' is not supported"),
         (
             "hackbench:\ncgroup2:\n  cg_count: 2\n",
-            "jobs/j.yaml:2: cgroup2 needs LKP's program of that name, which swingbot lacks",
+            "jobs/j.yaml:3: cg_count needs LKP's cgroup2; swingbot sets only memory.high,",
         ),
         (
             "hackbench:\nturbostat:\n",

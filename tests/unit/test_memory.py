@@ -66,6 +66,28 @@ def test_limit_and_swap_are_axes_of_every_benchmark_and_part_of_its_name() -> No
         jobs("page-fault:\nswap: zrom\n")
 
 
+def test_lkps_cgroup2_sets_files_of_the_cgroup_of_the_run() -> None:
+    text = """hackbench:
+cgroup2: {memory.high: 90%, memory.low: 50%, memory.max: max, io.max: , pids.max: 10000}
+kernel_cmdline: systemd.unified_cgroup_hierarchy=1
+"""
+    (job,) = jobs(text)
+    assert (job.name, job.cmdline) == ("j-90%-50%-max-10000", "")
+    limits = {"memory.high": "241590272", "memory.low": "134217728", "memory.max": "max"}
+    assert memory.limits(job.params) == limits | {"pids.max": "10000"}
+    assert memory.kconfig_needed(job.params) == ("MEMCG", "CGROUP_PIDS")
+    words = " ".join(f"{file}={value}" for file, value in memory.limits(job.params).items())
+    assert memory_script.confined(job) == [f"confine - hackbench {words}"]
+    assert "memory.high" not in job.command
+    state = "".join(f"{file} {value}\n" for file, value in memory.limits(job.params).items())
+    assert memory.unlike(job.params, state) is None
+    assert "pids.max was max, not 10000" in (
+        memory.unlike(job.params, state.replace("pids.max 10000", "pids.max max")) or ""
+    )
+    with pytest.raises(JobError, match=r"memory_max and cgroup2's memory.max are one limit"):
+        jobs(f"{text}memory_max: 64M\n")
+
+
 def test_a_share_of_memory_is_one_of_the_limit() -> None:
     (whole,) = jobs("anon-touch:\n  size: 150%\nswap: zram\n")
     (half,) = jobs("anon-touch:\n  size: 150%\nswap: zram\nmemory_max: 50%\n")
@@ -217,7 +239,7 @@ def test_only_a_boot_with_such_a_job_has_the_functions() -> None:
         "seen",
         "set_free",
     ]
-    assert calls[0] == "confine 67108865 zram page-fault"
+    assert calls[0] == "confine zram page-fault memory.max=67108865"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """What a unit job may ask of the memory it runs in: a limit, and a swap area.
 
-They are parameters of every benchmark (`memory_max`, `swap`), so they are axes of a job, a part of
-its name and in the environment of its program. The runner applies them around the runs of the unit
-job, and reads back what the kernel made of them: facts `set.memory_max` and `set.swap`.
+They are parameters of every benchmark (`memory_max`, `swap`, and the files of LKP's `cgroup2`), so
+they are axes of a job, a part of its name and in the environment of its program. The runner applies
+them around the runs of the unit job, and reads back what the kernel made of them: facts
+`set.memory_max`, `set.swap`, `set.memory.high`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ from swingbot_jobs.printable import printable
 
 MEMORY_MAX: Final = "memory_max"  # bytes
 SWAP: Final = "swap"
+# Files of the run's cgroup that LKP's program cgroup2 sets too, and what each needs.
+CGROUP_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+    "memory.high": ("MEMCG",),
+    "memory.low": ("MEMCG",),
+    "memory.max": ("MEMCG",),
+    "memory.swap.max": ("MEMCG", "SWAP"),
+    "pids.max": ("CGROUP_PIDS",),
+}
+_NAMES: Final = (MEMORY_MAX, *CGROUP_FILES, SWAP)
 # Swap areas, and what each needs to be built into the kernel.
 SWAPS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
@@ -47,13 +57,25 @@ _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 def asked(params: Mapping[str, str]) -> dict[str, str]:
     """Return the memory parameters among those of a unit job."""
-    return {name: params[name] for name in (MEMORY_MAX, SWAP) if params.get(name)}
+    return {name: params[name] for name in _NAMES if params.get(name)}
+
+
+def limits(params: Mapping[str, str]) -> dict[str, str]:
+    """Return what the files of the run's cgroup hold by name; a unit job names none twice."""
+    found = asked(params)
+    found.pop(SWAP, None)
+    return {file_of(name): value for name, value in found.items()}
+
+
+def file_of(name: str) -> str:
+    """Return the file of the run's cgroup that a limit is written to."""
+    return "memory.max" if name == MEMORY_MAX else name
 
 
 def kconfig_needed(params: Mapping[str, str]) -> tuple[str, ...]:
     """Return the options of the kernel that the memory parameters need."""
-    limited = ("MEMCG",) if params.get(MEMORY_MAX) else ()
-    return (*limited, *SWAPS.get(params.get(SWAP, ""), ()))
+    needed = [option for file in limits(params) for option in CGROUP_FILES[file]]
+    return tuple(dict.fromkeys((*needed, *SWAPS.get(params.get(SWAP, ""), ()))))
 
 
 def in_force(text: str) -> dict[str, str]:
@@ -64,7 +86,7 @@ def in_force(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in text.splitlines()[:8]:
         name, _, value = line.partition(" ")
-        if name in (MEMORY_MAX, SWAP):
+        if name in _NAMES:
             found.setdefault(name, value.strip()[:80])
     return found
 
@@ -74,10 +96,10 @@ def unlike(params: Mapping[str, str], text: str) -> str | None:
 
     `text` is the run's file STATE. None if it had. The kernel rounds a limit down to whole pages.
     """
-    wanted, found = asked(params), in_force(text)
-    if limit := wanted.get(MEMORY_MAX):
-        wanted[MEMORY_MAX] = str(int(limit) // PAGE * PAGE)
-    for name, value in wanted.items():
+    found = in_force(text)
+    for name, value in asked(params).items():
+        if file_of(name).startswith("memory.") and value != "max":
+            value = str(int(value) // PAGE * PAGE)
         if name not in found:
             return f"not as set: {name} could not be set to {value}"
         if found[name] != value:

@@ -84,9 +84,13 @@ class UnitJob:
     @property
     def command(self) -> str:
         """How a run calls the program, on one line: its parameters as environment variables,
-        sorted.
+        sorted; files of its cgroup are none.
         """
-        params = (f"{name}={shlex.quote(value)}" for name, value in sorted(self.params.items()))
+        params = (
+            f"{name}={shlex.quote(value)}"
+            for name, value in sorted(self.params.items())
+            if name.isidentifier()
+        )
         return " ".join([*params, f"jobs/programs/{self.program}/run"])
 
     @property

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
 from swingbot_jobs.contract.kconfig import OPTION, bare
-from swingbot_jobs.contract.memory import MEMORY_MAX, SWAP, SWAPS
+from swingbot_jobs.contract.memory import CGROUP_FILES, MEMORY_MAX, SWAP, SWAPS
 from swingbot_jobs.language.better import Better
 from swingbot_jobs.language.meta_table import (
     PARAMETER_NAME,
@@ -36,7 +36,7 @@ from swingbot_jobs.yaml_lines import read_documents
 
 Kind = Literal["benchmark", "monitor"]
 Scope = Literal["micro", "macro", "stress"]
-ParameterKind = Literal["text", "count", "duration", "size", "iterations"]
+ParameterKind = Literal["text", "count", "duration", "size", "limit", "iterations"]
 MetricClass = Literal["benchmark", "time", "counter", "profile"]
 When = Literal["always", "asked"]
 
@@ -194,6 +194,14 @@ MEMORY_PARAMETERS: Final[Mapping[str, Parameter]] = {
             choices=tuple(SWAPS),
             describe="the only swap area during the run: none, zram as large as the testbox's"
             " memory, or the disk of the testbox",
+        ),
+        *(
+            Parameter(
+                name=file,
+                kind="limit" if file.startswith("memory.") else "count",
+                describe=f"{file} of the run's cgroup (version 2)",
+            )
+            for file in CGROUP_FILES
         ),
     )
 }

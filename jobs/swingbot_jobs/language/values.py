@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from swingbot_jobs import limits
 from swingbot_jobs.contract.memory import MEMORY_MAX, PAGE, SWAP
+from swingbot_jobs.contract.memory import limits as limits_of
 from swingbot_jobs.language import demands
 from swingbot_jobs.language.arithmetic import calculate
 from swingbot_jobs.language.job import Document, JobError
@@ -183,6 +184,8 @@ class JobPoint:
             )
         if parameter.kind == "text":
             return _checked_text(parameter, value, text)
+        if parameter.kind == "limit" and text == "max":
+            return text
         return str(self._number(parameter, value, text))
 
     def _evaluated(self, name: str, value: LocatedValue) -> str:
@@ -204,6 +207,7 @@ class JobPoint:
             "count": self._count,
             "duration": _duration,
             "size": partial(self._size, name),
+            "limit": partial(self._size, name),
             "iterations": _iterations,
         }
         number = read[kind](text)
@@ -211,6 +215,7 @@ class JobPoint:
             "count": "4 or 50%",
             "duration": "300s, 5m or 1h",
             "size": "64K, 128M or 10%",
+            "limit": "64M, 50% or max",
             "iterations": "8 or 100x",
         }
         if number is None:
@@ -286,7 +291,8 @@ def check_working_set(
     if not program.working_set or swap == "disk" or not set(program.working_set) <= set(params):
         return
     memory = testbox.memory_mb * BYTES["M"]
-    most = min(int(params.get(MEMORY_MAX, memory)), memory)
+    limit = limits_of(params).get("memory.max", "max")
+    most = memory if limit == "max" else min(int(limit), memory)
     area = memory if swap == "zram" else 0
     factors = [(name, int(params[name])) for name in program.working_set]
     touched = math.prod(number for _, number in factors)

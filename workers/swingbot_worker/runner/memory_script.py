@@ -12,22 +12,22 @@ from typing import Final
 from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# memory.max of cgroup v2: Documentation/admin-guide/cgroup-v2.rst; zram's devices:
+# Files of cgroup v2: Documentation/admin-guide/cgroup-v2.rst; zram's devices:
 # Documentation/admin-guide/blockdev/zram.rst. The limit is removed with the group, and the areas of
 # a machine that has its own come back.
-FUNCTIONS: Final = (
-    r"""
-# confine MEMORY_MAX SWAP PROGRAM: for the runs that follow; `-` leaves limit or swap as they are
+FUNCTIONS: Final = r"""
+# confine SWAP PROGRAM [FILE=VALUE ...]: for the runs that follow; SWAP `-` leaves it as it is
 confine() {
-	[ "$1" = - ] || limit_memory "$1" "$3"
-	[ "$2" = - ] || {
+	[ "$1" = - ] || {
 		awk 'NR > 1 { print $1 }' /proc/swaps >swaps.held
-		own_swap "$2"
+		own_swap "$1"
 	} 2>>confine.log
+	shift
+	[ $# -eq 1 ] || limit_run "$@"
 }
 
-# limit_memory BYTES PROGRAM: a cgroup, and a `run` that enters it
-limit_memory() {
+# limit_run PROGRAM FILE=VALUE ...: a cgroup with these limits, and a `run` that enters it
+limit_run() {
 	sb_cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 	[ -n "$sb_cgroups" ] || {
 		sb_cgroups=$sb_work/cgroups
@@ -35,17 +35,21 @@ limit_memory() {
 		mount -t cgroup2 cgroup2 "$sb_cgroups"
 	}
 	sb_group=$sb_cgroups/swingbot-run
-	echo +memory >"$sb_cgroups/cgroup.subtree_control"
-	mkdir -p "$sb_group" "confined/$2"
-	echo "$1" >"$sb_group/memory.max"
+	mkdir -p "$sb_group" "confined/$1"
+	sb_confined=$1
+	shift
+	for sb_limit; do
+		echo "+${sb_limit%%.*}" >"$sb_cgroups/cgroup.subtree_control"
+		echo "${sb_limit#*=}" >"$sb_group/${sb_limit%%=*}"
+	done
 	sb_real=$sb_programs
 	sb_programs=$sb_work/confined
 	{
 		echo '#!/bin/sh'
 		echo "echo \$\$ >'$sb_group/cgroup.procs' || exit 125"
-		echo "exec '$sb_real/$2/run'"
-	} >"confined/$2/run"
-	chmod +x "confined/$2/run"
+		echo "exec '$sb_real/$sb_confined/run'"
+	} >"confined/$sb_confined/run"
+	chmod +x "confined/$sb_confined/run"
 } 2>>confine.log
 
 # own_swap none|zram|disk: make it the only swap area
@@ -65,16 +69,21 @@ own_swap() {
 	mkswap "$sb_swap" >/dev/null && swapon "$sb_swap"
 }
 
-# memory_state UNIT_JOB NUMBER: save what was in force in that run
+# memory_state UNIT_JOB NUMBER [NAME=FILE ...]: save what was in force in that run
 memory_state() {
-	mkdir -p "$1/$2"
+	sb_state=$1/$2
+	mkdir -p "$sb_state"
+	shift 2
 	{
-		[ -z "$sb_group" ] || echo "@LIMIT@ $(cat "$sb_group/memory.max")"
+		for sb_limit; do
+			sb_file=$sb_group/${sb_limit#*=}
+			[ ! -r "$sb_file" ] || echo "${sb_limit%%=*} $(cat "$sb_file")"
+		done
 		awk '
 			NR > 1 { kind = ($1 ~ /^\/dev\/zram/) ? "zram" : ($1 == "/dev/vda") ? "disk" : "other" }
 			END { print "@SWAP@", (NR > 2) ? "several" : (NR > 1) ? kind : "none" }
 		' /proc/swaps
-	} >"$1/$2/@STATE@" 2>/dev/null
+	} >"$sb_state/@STATE@" 2>/dev/null
 }
 
 # set_free: undo `confine`
@@ -97,19 +106,18 @@ sb_group=
 sb_swap=
 sb_zram=
 trap 'set_free; put_back' EXIT
-""".replace("@LIMIT@", memory.MEMORY_MAX)
-    .replace("@SWAP@", memory.SWAP)
-    .replace("@STATE@", memory.STATE)
-)
+""".replace("@SWAP@", memory.SWAP).replace("@STATE@", memory.STATE)
 
 
 def confined(job: UnitJob) -> list[str]:
     """Return the line that confines the runs of `job`; none if it asks for nothing."""
-    wanted = memory.asked(job.params)
-    words = [wanted.get(memory.MEMORY_MAX, "-"), wanted.get(memory.SWAP, "-"), job.program]
-    return [f"confine {shlex.join(words)}"] if wanted else []
+    limits = [f"{file}={value}" for file, value in memory.limits(job.params).items()]
+    words = [job.params.get(memory.SWAP) or "-", job.program, *limits]
+    return [f"confine {shlex.join(words)}"] if memory.asked(job.params) else []
 
 
 def state(job: UnitJob, number: int) -> list[str]:
     """Return the line that saves what was in force in a run; none if the job asks for nothing."""
-    return [f"memory_state {shlex.quote(job.name)} {number}"] if memory.asked(job.params) else []
+    wanted = memory.asked(job.params)
+    files = [f"{name}={memory.file_of(name)}" for name in wanted if name != memory.SWAP]
+    return [f"memory_state {shlex.join([job.name, str(number), *files])}"] if wanted else []
