@@ -7,8 +7,9 @@ from typing import Final
 
 import click
 
-from swingbot.app.commands.context import CommandContext, sentence
-from swingbot.app.settings import SettingsError, load, with_place
+from swingbot.app.commands.completion import session_of
+from swingbot.app.commands.context import sentence
+from swingbot.app.settings import SettingsError
 from swingbot_jobs.lazy_group import Place, lazily
 
 # Commands by audience. A command is imported on use, because importing numpy, the database and
@@ -140,8 +141,7 @@ def main(context: click.Context, config: Path | None, state: Path | None, port: 
     Shell completion: eval "$(_SWINGBOT_COMPLETE=bash_source swingbot)"
     """
     try:
-        here = config is not None or state is not None or port is not None
-        context.obj = CommandContext(with_place(load(config), state, port), here=here)
+        context.obj = session_of(context.params)
     except SettingsError as error:
         click.echo(f"swingbot: {sentence(error)}", err=True)
         raise SystemExit(2) from None

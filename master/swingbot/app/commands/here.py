@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from swingbot.app.commands.completion import JOBS
 from swingbot.app.commands.context import CommandContext, guarded, job_path, read_jobs
 from swingbot.app.commands.requests import (
     answer,
@@ -37,6 +38,7 @@ _JOBS: Final = ("vm-page-fault.yaml", "vm-hackbench.yaml")
 @click.option(
     "--job",
     "jobs",
+    shell_complete=JOBS,
     multiple=True,
     metavar="FILE",
     help=f"Job file: a path or the name of a shipped job (default: {', '.join(_JOBS)}).",

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import TREES, ids_of
 from swingbot.app.commands.context import (
     CommandContext,
     check_decision,
@@ -24,7 +25,8 @@ reason_option = click.option(
     metavar="TEXT",
     help="Reason, in one sentence; it is recorded and quoted in a retraction.",
 )
-_ID = click.argument("id_", metavar="ID")
+_INCIDENTS = ids_of("incidents")
+_ID = click.argument("id_", metavar="ID", shell_complete=_INCIDENTS)
 
 
 @click.group()
@@ -37,7 +39,7 @@ def incident() -> None:
 
 @incident.command("list")
 @click.option("--status", help="Show only these, such as open,expected.")
-@click.option("--tree", help="Show only incidents of this tree.")
+@click.option("--tree", shell_complete=TREES, help="Show only incidents of this tree.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @with_session_json
 def list_(
@@ -247,9 +249,13 @@ def fixed_by(
 
 
 @incident.command("merge")
-@click.argument("ids_", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids_", nargs=-1, required=True, metavar="ID...", shell_complete=_INCIDENTS)
 @click.option(
-    "--into", required=True, metavar="ID", help="Incident to keep; the others are merged into it."
+    "--into",
+    required=True,
+    metavar="ID",
+    shell_complete=_INCIDENTS,
+    help="Incident to keep; the others are merged into it.",
 )
 @reason_option
 @with_session_json
@@ -270,7 +276,7 @@ def merge(
 
 @incident.command("duplicate")
 @_ID
-@click.argument("of", metavar="OF")
+@click.argument("of", metavar="OF", shell_complete=_INCIDENTS)
 @reason_option
 @with_session_json
 def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, json_: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import CommandContext, read_overrides, with_session_json
 from swingbot.app.documents import FORMS, PLURALS, Facts, kind_of
 from swingbot.core.model import ids
@@ -101,7 +102,7 @@ def _cell(row: Facts, column: str) -> object:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of())
 @click.option(
     "--counters", is_flag=True, help="Show all rows, including perf stat counters (comparisons)."
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import CommandContext, with_session
 from swingbot.core.model import ids
 from swingbot.core.report.kcidb import ORIGIN, Submitter, kcidb
@@ -18,7 +19,9 @@ def _origin(context: click.Context, option: click.Parameter, given: str) -> str:
 
 
 @click.command("kcidb")
-@click.argument("id_", metavar="ID")
+@click.argument(
+    "id_", metavar="ID", shell_complete=ids_of("comparisons", "experiments", "bisections")
+)
 @click.option(
     "--origin",
     required=True,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import (
     CommandContext,
     require_service,
@@ -41,7 +42,7 @@ def proof() -> None:
 
 
 @proof.command()
-@click.argument("incident", metavar="INCIDENT")
+@click.argument("incident", metavar="INCIDENT", shell_complete=ids_of("incidents"))
 @with_session_json
 def show(session: CommandContext, incident: str, json_: bool) -> None:
     """Show each gate: status, reason, cost and comparison.
@@ -60,7 +61,7 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
 
 
 @proof.command()
-@click.argument("incident", metavar="INCIDENT")
+@click.argument("incident", metavar="INCIDENT", shell_complete=ids_of("incidents"))
 @gate_option
 @with_session_json
 def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
@@ -96,7 +97,7 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
 
 
 @proof.command()
-@click.argument("incident", metavar="INCIDENT")
+@click.argument("incident", metavar="INCIDENT", shell_complete=ids_of("incidents"))
 @gate_option
 @with_session_json
 def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import CommandContext, require_service, with_session_json
 from swingbot.app.limits import OUTPUT_BYTES
 from swingbot.app.raw_export import Export, RawResults
@@ -36,7 +37,7 @@ def _say(line: str) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of())
 @click.option(
     "--out",
     required=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from swingbot.app.commands.completion import TREES
 from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.app.documents import Facts
 from swingbot_jobs.terminal import say_json
@@ -11,7 +12,7 @@ from swingbot_jobs.terminal import say_json
 
 @click.command()
 @click.argument("commit")
-@click.option("--tree", required=True, help="Tree that contains the commit.")
+@click.option("--tree", required=True, shell_complete=TREES, help="Tree that contains the commit.")
 @click.option(
     "--base",
     help="Commit whose MAINTAINERS to read instead (default: base of the tree, as in reports).",

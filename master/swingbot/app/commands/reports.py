@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import (
     CommandContext,
     check_decision,
@@ -86,7 +87,7 @@ def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
 
 
 @report.command("show")
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("reports"))
 @click.option(
     "--mail",
     is_flag=True,
@@ -173,7 +174,7 @@ because = click.option("--reason", "why", default="", help="Reason; recorded wit
 
 
 @report.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("reports"))
 @because
 @with_session
 def release(session: CommandContext, id_: str, why: str) -> None:
@@ -187,7 +188,7 @@ def release(session: CommandContext, id_: str, why: str) -> None:
 
 
 @report.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("reports"))
 @because
 @with_session
 def drop(session: CommandContext, id_: str, why: str) -> None:
@@ -201,7 +202,7 @@ def drop(session: CommandContext, id_: str, why: str) -> None:
 
 
 @report.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("reports"))
 @because
 @with_session
 def hold(session: CommandContext, id_: str, why: str) -> None:
@@ -215,7 +216,7 @@ def hold(session: CommandContext, id_: str, why: str) -> None:
 
 
 @report.command("readdress")
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("reports"))
 @with_session
 def readdress_(session: CommandContext, id_: str) -> None:
     """Recompute the recipients of a held report.

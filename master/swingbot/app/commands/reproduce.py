@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from swingbot.app.commands.completion import TESTBOXES, ids_of
 from swingbot.app.commands.context import CommandContext, require_service, with_session_json
 from swingbot.app.kit_file import IncompleteReproduction, is_tarball
 from swingbot.core.model import ids
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument(
+    "id_",
+    metavar="ID",
+    shell_complete=ids_of("comparisons", "experiments", "bisections", "reports"),
+)
 @click.option(
     "--out",
     required=True,
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--testbox",
+    shell_complete=TESTBOXES,
     help="Testbox whose boots are used (default: the first virtual one; not for reports).",
 )
 @click.option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import JOBS, METRICS, TESTBOXES, TREES, UNIT_JOBS, ids_of
 from swingbot.app.commands.confirm import confirm
 from swingbot.app.commands.context import (
     CommandContext,
@@ -39,11 +40,15 @@ _AWAY_SECONDS: Final = 600.0  # for which a service may not answer while one wai
 _AWAY_PAUSE_SECONDS: Final = 10.0
 
 tree_option = click.option(
-    "--tree", "tree_name", help="Tree of the commits (default: the only tree that contains them)."
+    "--tree",
+    "tree_name",
+    shell_complete=TREES,
+    help="Tree of the commits (default: the only tree that contains them).",
 )
 job_option = click.option(
     "--job",
     "jobs",
+    shell_complete=JOBS,
     multiple=True,
     metavar="FILE",
     help="Job file: a path or the name of a shipped job (default: the tree's jobs).",
@@ -130,9 +135,19 @@ def answer_queued(session: CommandContext, asked: QueuedRequest, given: Mapping[
 @tree_option
 @job_option
 @set_option
-@click.option("--metric", required=True, help="Full metric name, such as netperf.Throughput_Mbps.")
-@click.option("--unit-job", help="Unit job, if several have the metric.")
-@click.option("--testbox", metavar="ID|GROUP", help="Testbox to use (default: the tree's first).")
+@click.option(
+    "--metric",
+    required=True,
+    shell_complete=METRICS,
+    help="Full metric name, such as netperf.Throughput_Mbps.",
+)
+@click.option("--unit-job", shell_complete=UNIT_JOBS, help="Unit job, if several have the metric.")
+@click.option(
+    "--testbox",
+    metavar="ID|GROUP",
+    shell_complete=TESTBOXES,
+    help="Testbox to use (default: the tree's first).",
+)
 @click.option(
     "--trusted",
     is_flag=True,
@@ -201,7 +216,12 @@ def _ends(range_: str | None, good: str | None, bad: str | None) -> tuple[str, s
 
 
 @click.command()
-@click.argument("id_", metavar="ID", required=False)
+@click.argument(
+    "id_",
+    metavar="ID",
+    required=False,
+    shell_complete=ids_of("comparisons", "experiments", "bisections", "orders"),
+)
 @click.option("--idle", is_flag=True, help="Wait until no work is open, including mails.")
 @click.option(
     "--timeout",
@@ -240,7 +260,9 @@ def wait(
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument(
+    "id_", metavar="ID", shell_complete=ids_of("comparisons", "experiments", "bisections")
+)
 @with_session
 def cancel(session: CommandContext, id_: str) -> None:
     """Cancel a comparison, experiment or bisection and stop work needed only by it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands import results_text
+from swingbot.app.commands.completion import METRICS, TESTBOXES, TREES, UNIT_JOBS
 from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.limits import RESULT_KERNELS
 from swingbot.service.ports import RequestError
@@ -14,11 +15,24 @@ from swingbot_jobs.terminal import say_json
 
 @click.command()
 @click.argument("kernels", metavar="[REFERENCE KERNEL...]", nargs=-1)
-@click.option("--tree", default="", metavar="T", help="Tree (default: the only one with results).")
-@click.option("--testbox", multiple=True, metavar="ID", help="Only this testbox; repeatable.")
+@click.option(
+    "--tree",
+    default="",
+    metavar="T",
+    shell_complete=TREES,
+    help="Tree (default: the only one with results).",
+)
+@click.option(
+    "--testbox",
+    multiple=True,
+    metavar="ID",
+    shell_complete=TESTBOXES,
+    help="Only this testbox; repeatable.",
+)
 @click.option("--test", default="", metavar="TEXT", help="Only unit jobs whose name contains TEXT.")
 @click.option(
     "--metric",
+    shell_complete=METRICS,
     default="",
     metavar="TEXT",
     help="All metrics whose name contains TEXT, counters too.",
@@ -71,11 +85,27 @@ def results(
 
 
 @click.command()
-@click.argument("metric")
-@click.option("--tree", default="", metavar="T", help="Tree, if several have the metric.")
-@click.option("--testbox", default="", metavar="ID", help="Testbox, if several have the metric.")
+@click.argument("metric", shell_complete=METRICS)
 @click.option(
-    "--unit-job", default="", metavar="NAME", help="Unit job, if several have the metric."
+    "--tree",
+    default="",
+    metavar="T",
+    shell_complete=TREES,
+    help="Tree, if several have the metric.",
+)
+@click.option(
+    "--testbox",
+    default="",
+    metavar="ID",
+    shell_complete=TESTBOXES,
+    help="Testbox, if several have the metric.",
+)
+@click.option(
+    "--unit-job",
+    default="",
+    metavar="NAME",
+    shell_complete=UNIT_JOBS,
+    help="Unit job, if several have the metric.",
 )
 @click.option("--kconfig", default="", metavar="K", help="Kernels of this configuration.")
 @click.option("--compiler", default="", metavar="C", help="Kernels of this compiler.")

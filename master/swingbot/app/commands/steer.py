@@ -12,6 +12,7 @@ import click
 
 from swingbot.app import limits
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import ids_of
 from swingbot.app.commands.context import (
     CommandContext,
     person,
@@ -54,7 +55,7 @@ def _elsewhere(login: Login) -> HttpBisections:
 
 
 @click.command("log")
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @with_session_json
 def log_(session: CommandContext, id_: str, json_: bool) -> None:
     """Print the input and the decision of every step of a bisection.
@@ -143,7 +144,7 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @click.argument("commits", nargs=-1, required=True, metavar="COMMIT|A..B...")
 @why_option
 @undo_option
@@ -175,7 +176,7 @@ def skip(
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @click.argument("commits", nargs=-1, required=True, metavar="COMMIT|A..B...")
 @click.option(
     "--factor",
@@ -214,7 +215,7 @@ def hint(
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @click.option(
     "--boots", type=int, required=True, metavar="N", help="Number of additional boots allowed."
 )
@@ -255,7 +256,7 @@ def resume(session: CommandContext, /, id_: str, boots: int, **given: Any) -> No
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @with_session_json
 def explain(session: CommandContext, id_: str, json_: bool) -> None:
     """Explain the current suspects and why, the next step, and what would change the result.
@@ -272,7 +273,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("bisections"))
 @click.option("--ascii", "ascii_", is_flag=True, help="Use only ASCII characters.")
 @click.option(
     "--all", "everything", is_flag=True, help="Show every commit, including unmeasured ones."

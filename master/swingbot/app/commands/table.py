@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from swingbot.app.commands.completion import JOBS, METRICS, TESTBOXES, TREES, ids_of
 from swingbot.app.commands.context import (
     CommandContext,
     read_jobs,
@@ -49,6 +50,14 @@ _HELP: Final = """
 """
 
 
+_COMPLETED: Final = {
+    "tree": TREES,
+    "job": JOBS,
+    "testbox": TESTBOXES,
+    "with": METRICS,
+}
+
+
 class InOrder(click.Command):
     """Notes the order in which options were given, across their names."""
 
@@ -72,6 +81,7 @@ def _options(*keys: str) -> Callable[[F], F]:
                 type=number,
                 multiple=option.several,
                 is_flag=option.flag,
+                shell_complete=_COMPLETED.get(key),
             )(command)
         return command
 
@@ -219,7 +229,7 @@ def _excluded(given: Given) -> dict[str, str]:
 
 
 @click.command(cls=InOrder)
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("comparisons", "experiments"))
 @_options("boots", "head", "variant", "series", "trusted")
 @queueing
 @with_session

@@ -9,6 +9,7 @@ import click
 
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import TESTBOXES
 from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.app.commands.requests import dry_run_option
 from swingbot.app.keep.testbox_here import testbox_here
@@ -57,7 +58,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 
 
 @testbox.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TESTBOXES)
 @with_session_json
 def show(session: CommandContext, name: str, json_: bool) -> None:
     """Show a testbox, its noise, and what its boots cost.
@@ -181,7 +182,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 
 
 @testbox.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TESTBOXES)
 @reason_option
 @with_session_json
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
@@ -199,7 +200,7 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 
 
 @testbox.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TESTBOXES)
 @reason_option
 @with_session_json
 def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
@@ -216,7 +217,7 @@ def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
 @testbox.command(
     epilog="Exit status: 0 all checks passed; 1 a check failed or could not run; 2 unknown testbox."
 )
-@click.argument("name")
+@click.argument("name", shell_complete=TESTBOXES)
 @click.option(
     "--here", is_flag=True, help="Check from this host even if another host drives the testbox."
 )
@@ -243,7 +244,7 @@ def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
 
 
 @testbox.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TESTBOXES)
 @with_session_json
 def resume(session: CommandContext, name: str, json_: bool) -> None:
     """Return a testbox to service. Earlier boots of its anchor no longer serve as reference."""
@@ -266,7 +267,7 @@ def night_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Testbox time that the boots may take.",
         ),
-        click.argument("name"),
+        click.argument("name", shell_complete=TESTBOXES),
     ):
         command = option(command)
     return command

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
+from swingbot.app.commands.completion import JOBS, METRICS, TESTBOXES, TREES
 from swingbot.app.commands.context import CommandContext, read_jobs, with_session, with_session_json
 from swingbot.core.plan.branch_patches import said, tally
 from swingbot.core.table.verdict import in_words
@@ -51,6 +52,7 @@ def tree() -> None:
 @click.option(
     "--job",
     "jobs",
+    shell_complete=JOBS,
     multiple=True,
     metavar="FILE",
     help="Job file: a path or the name of a shipped job; may be repeated.",
@@ -65,6 +67,7 @@ def tree() -> None:
 @click.option(
     "--testbox",
     "testboxes",
+    shell_complete=TESTBOXES,
     multiple=True,
     metavar="ID|GROUP",
     help="Testboxes to use (default: watch.testbox).",
@@ -214,7 +217,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 
 
 @tree.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TREES)
 @click.option("--all", "all_", is_flag=True, help="Include unchanged patches.")
 @with_session_json
 def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
@@ -275,9 +278,9 @@ def _cost(cost: Mapping[str, Any]) -> str:
 
 
 @tree.command()
-@click.argument("name")
-@click.option("--metric", help="Show only this metric.")
-@click.option("--testbox", help="Show only this testbox.")
+@click.argument("name", shell_complete=TREES)
+@click.option("--metric", shell_complete=METRICS, help="Show only this metric.")
+@click.option("--testbox", shell_complete=TESTBOXES, help="Show only this testbox.")
 @with_session_json
 def history(
     session: CommandContext, name: str, metric: str | None, testbox: str | None, json_: bool
@@ -322,7 +325,7 @@ def history(
 
 
 @tree.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TREES)
 @with_session_json
 def poll(session: CommandContext, name: str, json_: bool) -> None:
     """Poll a branch now. Otherwise it is polled every `watch.poll_seconds`."""
@@ -340,7 +343,7 @@ def poll(session: CommandContext, name: str, json_: bool) -> None:
 
 
 @tree.command()
-@click.argument("name")
+@click.argument("name", shell_complete=TREES)
 @with_session
 def remove(session: CommandContext, name: str) -> None:
     """Stop watching a tree. Its results are kept; running work continues."""
