@@ -7,9 +7,11 @@ import dataclasses
 import json
 import re
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +20,15 @@ from typing import Final
 import pytest
 from click.testing import CliRunner, Result
 
+from swingbot.adapters import certificates
 from swingbot.app import limits
 from swingbot.app.cli import main
 from swingbot.app.commands import requests
 from swingbot.app.documents import PLURALS, Facts, ServiceAway
 from swingbot.app.remote import connection
 from swingbot.app.remote.http_documents import HttpDocuments
+from swingbot.app.remote.login import Login
+from swingbot.app.remote.no_answer import ServiceError
 from swingbot.core.access.roles import Role
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot_jobs import extras
@@ -237,7 +242,7 @@ class Stranger(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_POST = do_GET
+    do_POST = do_CONNECT = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -249,21 +254,26 @@ def stranger(
     headers: dict[str, str],
     body: bytes = b"",
     answers: Mapping[str, Answer] = MappingProxyType({}),
+    host: str = "127.0.0.1",
+    keys: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[str | None]]]:
-    with HTTPServer(("127.0.0.1", 0), Stranger) as server:
+    with HTTPServer((host, 0), Stranger) as server:
+        if keys is not None:
+            server.socket = keys.wrap_socket(server.socket, server_side=True)
         seen: list[str | None] = []
         server.answers = answers, (status, headers, body)  # type: ignore[attr-defined]
         server.seen = seen  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", seen
+            yield f"http{'s' if keys else ''}://{host}:{server.server_port}", seen
         finally:
             server.shutdown()
             thread.join()
 
 
 SERVICE: Final = {HEADER: str(VERSION)}
+MOVED: Final = "https://lab.example/bot"
 
 
 @pytest.mark.parametrize(
@@ -344,6 +354,10 @@ def test_all_pieces_of_a_document_count_as_one_answer(
     [
         (200, {}, b"<html>sign in to the wifi", "is not a swingbot service"),
         (401, {}, b"<html>proxy", "is not a swingbot service"),
+        (502, {}, b"<html>nginx", "something else answers there with status 502"),
+        (302, {"Location": "/signin?to=trees.json"}, b"", "redirects to another page"),
+        (302, {"Location": "http://[x"}, b"", "redirects to what is no address"),
+        (308, {"Location": f"{MOVED}/trees.json?limit=50"}, b"", f"swingbot login {MOVED}`"),
         (200, SERVICE, b"<html>", "something else than JSON"),
         (200, SERVICE, b"[" * 100_000, "something else than JSON"),
         (200, SERVICE | {"Content-Length": "100"}, b"[", "is cut off"),
@@ -370,6 +384,76 @@ def test_a_token_never_follows_a_redirect(tmp_path: Path) -> None:
             said = run("list trees", env)
         assert said.exit_code == 1 and f"redirects to {other}; the token was not" in said.output
         assert not seen
+
+
+def test_a_proxy_that_refuses_a_large_request_is_not_taken_for_the_service() -> None:
+    with stranger(413, {}, b"<html>nginx") as (url, _):
+        asked = connection.Connection(Login(url=url))
+        with pytest.raises(ServiceError, match="a proxy .* refuses a request of 2 KiB"):
+            asked.post(dict, "/compare", {"bundle": "x" * 2048})
+
+
+def test_what_is_no_http_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            with server.accept()[0] as client:
+                client.recv(1 << 16)
+                client.sendall(b"SSH-2.0-x\r\n")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        asked = connection.Connection(Login(url=f"http://127.0.0.1:{server.getsockname()[1]}"))
+        with pytest.raises(ServiceAway, match="something else than HTTP answers there"):
+            asked.json(list, "/trees.json")
+        thread.join()
+
+
+def test_a_proxy_on_the_way_is_named_without_its_password(tmp_path: Path) -> None:
+    with stranger(403, {}) as (proxy, _):
+        at = proxy.removeprefix("http://")
+        env = {"https_proxy": f"http://ada:secret@{at}/", "no_proxy": ""}
+        env |= {"SWINGBOT_URL": MOVED, "XDG_CONFIG_HOME": str(tmp_path)}
+        said = run("list trees", env)
+    assert said.exit_code == 1 and f"cannot be reached through the proxy {at}:" in said.output
+    assert "secret" not in said.output
+
+
+@pytest.mark.parametrize(
+    ("days", "host", "authority", "advice"),
+    [
+        (30, "127.0.0.1", "ca.pem", ""),
+        (30, "127.0.0.1", "", "For a certificate of your lab set SSL_CERT_FILE"),
+        (30, "127.0.0.1", "nosuch", "nosuch: No such file"),
+        (30, "127.0.0.1", "empty", "empty, which has no certificate"),
+        (30, "127.0.0.2", "ca.pem", "Use the name that the certificate has"),
+        (-1, "127.0.0.1", "ca.pem", "Check the clock of this machine: it says 20"),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_said_to_be_with_what_to_do(
+    days: int,
+    host: str,
+    authority: str,
+    advice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(certificates, "_SKEW", timedelta(days=2))
+    (tmp_path / "empty").touch()
+    made = certificates.make(tmp_path, ["lab.example"], days)
+    keys = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    keys.load_cert_chain(made.certificate, made.key)
+    with stranger(200, SERVICE, b"[]", host=host, keys=keys) as (url, _):
+        env = {"SWINGBOT_URL": url, "SSL_CERT_FILE": authority and str(tmp_path / authority)}
+        said = run("list trees", env | {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert said.exit_code == (1 if advice else 0) and advice in said.output, said.output
+
+
+def test_an_https_address_of_a_service_without_tls_is_named(tmp_path: Path) -> None:
+    with stranger(200, SERVICE, b"[]") as (url, _):
+        env = {"SWINGBOT_URL": url.replace("http", "https"), "XDG_CONFIG_HOME": str(tmp_path)}
+        said = run("list trees", env)
+    assert said.exit_code == 1 and "does its address begin with http://?" in said.output
 
 
 def test_a_service_on_this_machine_is_not_asked_for_through_a_proxy(tmp_path: Path) -> None:

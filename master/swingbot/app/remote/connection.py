@@ -6,7 +6,6 @@ import http.client
 import json
 import math
 import re
-import ssl
 import time
 import urllib.error
 import urllib.request
@@ -20,7 +19,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from swingbot.app import limits
 from swingbot.app.documents import ServiceAway
+from swingbot.app.remote import no_answer
 from swingbot.app.remote.login import Login, is_here
+from swingbot.app.remote.no_answer import LostAnswer, ServiceError
 from swingbot.core.model.cursor import PIECE
 from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.lookup import NotFound
@@ -41,23 +42,15 @@ _IN_PROGRESS: Final = 409
 _PAUSES: Final = (1.0, 3.0, 10.0)  # seconds before a request is sent again
 
 
-class ServiceError(OSError):
-    """The service cannot be reached, or what answers is not a service of this version."""
-
-
 class CutOff(ServiceError):
     """An answer is cut off before its end."""
 
 
-class LostAnswer(ServiceAway):
-    """A request may have been carried out, but no answer came."""
-
-
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
+    def http_error_302(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any) -> None:
         return None
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 class Connection:
@@ -214,24 +207,24 @@ class Connection:
         request = urllib.request.Request(self.url + path, data=body, headers=headers)
         try:
             with self._opener.open(request, timeout=seconds) as answer:
-                self._check(answer.headers)
+                self._check(answer.headers, answer.status)
                 yield answer
         except urllib.error.HTTPError as error:
             with error:
-                ours = HEADER in error.headers
-                if ours and error.code == 413 and body is not None and len(body) > _LARGE:
-                    raise RequestError(f"{self.url}: {_too_large(body)}") from None
-                raise self._refusal(error) from None
+                if error.code == 413 and body is not None:
+                    raise self._too_large(error, len(body)) from None
+                raise self._refusal(error, path) from None
         except ServiceError:
             raise
         except http.client.IncompleteRead:
             raise self._cut_off() from None
         except (OSError, http.client.HTTPException) as error:
-            if body is not None and len(body) > _LARGE and _was_cut(error):
+            if body is not None and len(body) > _LARGE and no_answer.was_cut(error):
                 raise ServiceError(
-                    f"{self.url} closed the connection, perhaps because {_too_large(body)}"
+                    f"{self.url} closed the connection, perhaps because"
+                    f" {no_answer.too_large(len(body))}"
                 ) from None
-            raise _failure(self.url, error, seconds) from None
+            raise no_answer.failure(self.url, error, seconds) from None
 
     def _read(self, answer: IO[bytes]) -> bytes:
         content = answer.read(limits.ANSWER_BYTES + 1)
@@ -252,14 +245,11 @@ class Connection:
     def _cut_off(self) -> CutOff:
         return CutOff(f"the answer of {self.url} is cut off; try again")
 
-    def _check(self, headers: Message) -> None:
+    def _check(self, headers: Message, status: int) -> None:
         """Raises ServiceError unless a service of this version answers."""
         found = headers.get(HEADER, "")
         if not (found.isascii() and found.isdigit()):
-            raise ServiceError(
-                f"{self.url} is not a swingbot service: something else answers there, such as a"
-                " proxy or the sign-in page of a network"
-            )
+            raise no_answer.stranger(self.url, status)
         if int(found[:9]) != VERSION:
             older = "service" if int(found[:9]) < VERSION else "command on this machine"
             raise ServiceError(
@@ -268,17 +258,25 @@ class Connection:
                 f" {self.url}/install"
             )
 
-    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
-        """Return the error that an answer with a status of 300 or more means."""
-        if 300 <= error.code < 400:
-            target = urlsplit(error.headers.get("location", ""))
-            origin = f"{target.scheme}://{target.netloc}" if target.netloc else "another address"
+    def _too_large(self, error: urllib.error.HTTPError, size: int) -> Exception:
+        """Return the error that status 413 means for a body of `size` bytes."""
+        if HEADER not in error.headers:
             return ServiceError(
-                f"{self.url} redirects to {origin}; the token was not sent there. If that is the"
-                f" service, run `swingbot login {origin}`"
+                f"a proxy on the way to {self.url} refuses a request of {size >> 10} KiB as too"
+                " large; tell its operator"
             )
+        if size > _LARGE:
+            return RequestError(f"{self.url}: {no_answer.too_large(size)}")
+        return self._refusal(error, "")
+
+    def _refusal(self, error: urllib.error.HTTPError, asked: str) -> Exception:
+        """Return the error that an answer with a status of 300 or more means; `asked`: the address
+        that was asked for.
+        """
+        if 300 <= error.code < 400:
+            return no_answer.redirected(self.url, asked, error.headers.get("location", ""))
         try:
-            self._check(error.headers)
+            self._check(error.headers, error.code)
             sentence = str(_parsed(self._read(error), self.url)["detail"])
         except ServiceError as why:
             return LostAnswer(str(why)) if error.code in _GATEWAY else why
@@ -327,31 +325,3 @@ def _number(text: str) -> float:
     if not math.isfinite(value := float(text)):
         raise ValueError(text[:20])
     return value
-
-
-def _too_large(body: bytes) -> str:
-    return (
-        f"a request of {len(body) >> 10} KiB is too large: patches and commits may have"
-        " web.patch_kib together (1024 KiB unless its operator sets it)"
-    )
-
-
-def _was_cut(error: Exception) -> bool:
-    """Return whether the other end closed the connection."""
-    reason = getattr(error, "reason", error)
-    return isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError)
-
-
-def _failure(url: str, error: Exception, seconds: float) -> ServiceError | ServiceAway:
-    """Return the error that a connection without an answer means."""
-    reason = getattr(error, "reason", error)
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        return ServiceError(
-            f"the certificate of {url} is not trusted: {reason.verify_message}. Check the clock of"
-            " this machine; for a certificate of your lab set SSL_CERT_FILE to its authority"
-        )
-    if isinstance(reason, TimeoutError):
-        return LostAnswer(f"{url} does not answer within {seconds:.0f} s")
-    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    lost = _was_cut(error) or isinstance(reason, http.client.HTTPException)
-    return (LostAnswer if lost else ServiceAway)(f"{url} cannot be reached: {words}")

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from swingbot.adapters.limits import RESULT_ANSWER_BYTES
 from swingbot.app.raw_export import FileMissing, Row
-from swingbot.app.remote.connection import Connection, CutOff, ServiceError
+from swingbot.app.remote.connection import Connection, CutOff
 from swingbot.app.remote.login import Login
+from swingbot.app.remote.no_answer import ServiceError
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
