@@ -8,6 +8,7 @@
     swingbot_watchdog cannot log in; the service takes it to end sessions of these two
     swingbot_scoped   cannot log in; the service takes it for tokens limited to groups (`scope.py`)
     swingbot_changes  the same for tokens that see no levels
+    swingbot_person   the same for all but operators, once a request is private
 
 Workers have no role, because they never connect to the database.
 """
@@ -35,7 +36,7 @@ DECLARE
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana',
       'swingbot_alerts', 'swingbot_watchdog', 'swingbot_scoped',
-      'swingbot_changes'] LOOP
+      'swingbot_changes', 'swingbot_person'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = wanted) THEN
             EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
               wanted);
@@ -49,7 +50,8 @@ GRANT pg_signal_backend, pg_read_all_stats TO swingbot_watchdog;
 ALTER ROLE swingbot_service NOINHERIT BYPASSRLS;
 ALTER ROLE swingbot_scoped NOLOGIN;
 ALTER ROLE swingbot_changes NOLOGIN;
-GRANT swingbot_watchdog, swingbot_scoped, swingbot_changes TO swingbot_service;
+ALTER ROLE swingbot_person NOLOGIN;
+GRANT swingbot_watchdog, swingbot_scoped, swingbot_changes, swingbot_person TO swingbot_service;
 DO $$
 DECLARE
     reader text;

@@ -1,9 +1,11 @@
-"""What a token limited to testbox groups may read: row-level security for the role swingbot_scoped.
+"""What a request over the web may read: row-level security for the roles that it takes in each of
+its transactions (`engine.py`), so no query can forget the filter.
 
-A request with such a token takes this role in each of its transactions (`engine.py`), so no query
-can forget the filter. The role may read the tables below alone, of each the rows that belong to the
-groups in the setting `swingbot.groups`. All other roles read as without it: they own the tables or
-bypass row-level security (`roles.py`).
+A token limited to testbox groups has swingbot_scoped, which may read the tables in `ROWS` alone, of
+each the rows that belong to the groups in the setting `swingbot.groups`. All others but operators
+have swingbot_person as soon as a request is private. From both, `PRIVATE` hides what is private to
+others than the person in the setting `swingbot.person`. All other roles read as without it: they
+own the tables or bypass row-level security (`roles.py`).
 
 PostgreSQL checks a view with the rights of its owner. The views of `db/views/` therefore exist a
 second time, in the schema of the role, with those of the caller (`security_invoker`).
@@ -20,16 +22,19 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from swingbot.service.visible_groups import VISIBLE, GroupsNotLimited
+from swingbot.service.visible import VISIBLE, NotLimited
 
 ROLE: Final = "swingbot_scoped"
 CHANGES: Final = "swingbot_changes"
+PERSON: Final = "swingbot_person"
+_TAKEN: Final = (ROLE, CHANGES, PERSON)
 
 _GROUPS: Final = "ANY (current_setting('swingbot.groups')::text[])"
 # With the rights of their owner: they see all rows, and say which belong to the groups.
 _OWNED: Final = f"""
 CREATE OR REPLACE VIEW swingbot_scoped.comparison_in_scope AS
 SELECT p.comparison FROM swingbot.comparison_part p JOIN swingbot.testbox t ON t.name = p.testbox
+WHERE p.comparison NOT IN (SELECT comparison FROM swingbot.private_comparison)
 GROUP BY p.comparison HAVING bool_and(t.tbox_group = {_GROUPS});
 
 CREATE OR REPLACE VIEW swingbot_scoped.bisection_in_scope AS
@@ -183,23 +188,60 @@ ROWS: Final = {
     + f" ELSE {_in('comparison_in_scope', 'asked.comparison', 'comparison')} END",
 }
 
+
+def _public(kind: str, key: str = "") -> str:
+    """The column `key` names nothing private of this kind (db/views/04_private.sql)."""
+    column = {"order": "order_id", "build": "build_key"}.get(kind, kind)
+    key = key or column
+    return f"({key} IN (SELECT {column} FROM swingbot.private_{kind})) IS NOT TRUE"
+
+
+_HIDING: Final = tuple(
+    f"private_{kind}"
+    for kind in ("comparison", "variant", "build", "order", "attempt", "boot", "run")
+)
+PRIVATE: Final = {
+    "comparison": _public("comparison", "id"),
+    **dict.fromkeys(
+        (
+            "comparison_arm",
+            "comparison_arm_spec",
+            "comparison_part",
+            "comparison_row",
+            "swing",
+            "want",
+            "asked",
+        ),
+        _public("comparison"),
+    ),
+    "variant": _public("variant", "id"),
+    **dict.fromkeys(("kernel_build", "build_forecast", "orders"), _public("build")),
+    "attempt": _public("order"),
+    "dispatch": _public("attempt"),
+    "boot": _public("boot", "id"),
+    **dict.fromkeys(("run", "boot_mean"), _public("boot")),
+    **dict.fromkeys(("reparse", "sample"), _public("run")),
+    "result_root": "(id IN (SELECT result_root FROM swingbot.private_run)) IS NOT TRUE",
+}
+
 # Its comment is the digest of all this; it goes with the tables.
 _DIGESTED: Final = f"{ROLE}.comparison_in_scope"
 # The roles exist, with the rights that an upgrade grants them; and this user may take them.
 _GRANTED: Final = " AND ".join(
-    f"coalesce(has_schema_privilege(to_regrole('{role}'), to_regnamespace('{role}'), 'USAGE'),"
+    f"coalesce(has_schema_privilege(to_regrole('{role}'), to_regnamespace('{schema}'), 'USAGE'),"
     " false)"
-    for role in (ROLE, CHANGES)
+    for role, schema in ((ROLE, ROLE), (CHANGES, CHANGES), (PERSON, ROLE))
 )
 _USABLE: Final = " AND ".join(
-    (_GRANTED, *(f"pg_has_role(to_regrole('{role}'), 'MEMBER')" for role in (ROLE, CHANGES)))
+    (_GRANTED, *(f"pg_has_role(to_regrole('{role}'), 'MEMBER')" for role in _TAKEN))
 )
+_ANY: Final = "SELECT EXISTS (SELECT FROM swingbot.comparison WHERE private_to IS NOT NULL)"
 _MAKE: Final = f"""
 DO $$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['{ROLE}', '{CHANGES}'] LOOP
+    FOREACH wanted IN ARRAY ARRAY{list(_TAKEN)} LOOP
         IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
           AND to_regrole(wanted) IS NULL THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
@@ -214,9 +256,9 @@ DO $$
 DECLARE
     found record;
 BEGIN
-    FOR found IN SELECT tablename AS name FROM pg_policies
-      WHERE schemaname = 'swingbot' AND policyname = 'scope' LOOP
-        EXECUTE format('DROP POLICY scope ON swingbot.%%I', found.name);
+    FOR found IN SELECT tablename AS name, policyname AS policy FROM pg_policies
+      WHERE schemaname = 'swingbot' AND policyname IN ('scope', 'person', 'private') LOOP
+        EXECUTE format('DROP POLICY %%I ON swingbot.%%I', found.policy, found.name);
     END LOOP;
     DROP SCHEMA IF EXISTS {CHANGES} CASCADE;
     DROP SCHEMA IF EXISTS {ROLE} CASCADE;
@@ -229,16 +271,16 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     upgrade.
 
     Creates missing roles if the user is a superuser. If one is still missing (`swingbot db roles`
-    creates them), nothing happens, and tokens limited to groups are refused. Locks no table if
-    nothing has changed.
+    creates them), nothing happens, and tokens limited to groups and private requests are refused.
+    Locks no table if nothing has changed.
     """
     conn.exec_driver_sql(_MAKE.replace("%", "%%"))
     comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"
-    digest = hashlib.sha256("\n".join([_OWNED, _CHANGES, *map(str, ROWS.items()), *views]).encode())
+    policies = map(str, (*ROWS.items(), *PRIVATE.items()))
+    digest = hashlib.sha256("\n".join([_OWNED, _CHANGES, *policies, *views]).encode())
     stored = conn.exec_driver_sql(comment).scalar()
-    exists = conn.exec_driver_sql(
-        f"SELECT num_nonnulls(to_regrole('{ROLE}'), to_regrole('{CHANGES}')) = 2"
-    ).scalar()
+    found = ", ".join(f"to_regrole('{role}')" for role in _TAKEN)
+    exists = conn.exec_driver_sql(f"SELECT num_nulls({found}) = 0").scalar()
     granted = conn.exec_driver_sql(f"SELECT {_GRANTED}").scalar()
     if not exists or (granted and stored == digest.hexdigest()):
         return
@@ -251,8 +293,28 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
         conn.exec_driver_sql(
             f"ALTER TABLE swingbot.{table} ENABLE ROW LEVEL SECURITY;"
             f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {ROLE} USING ({rows});"
+            f"CREATE POLICY person ON swingbot.{table} FOR SELECT TO {PERSON} USING (true);"
             f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
         )
+    for table, rows in PRIVATE.items():
+        conn.exec_driver_sql(
+            f"CREATE POLICY private ON swingbot.{table} AS RESTRICTIVE FOR SELECT"
+            f" TO {ROLE}, {PERSON} USING ({rows})"
+        )
+    conn.exec_driver_sql(
+        f"""
+        GRANT USAGE ON SCHEMA {ROLE}, swingbot TO {PERSON};
+        GRANT SELECT ON {", ".join(f"swingbot.{view}" for view in _HIDING)} TO {ROLE}, {PERSON};
+        DO $$
+        DECLARE
+            found record;
+        BEGIN
+            FOR found IN SELECT tablename AS name FROM pg_tables WHERE schemaname = 'swingbot' LOOP
+                EXECUTE format('GRANT SELECT ON swingbot.%%I TO {PERSON}', found.name);
+            END LOOP;
+        END $$
+        """
+    )
     conn.exec_driver_sql(
         f"CREATE SCHEMA {CHANGES}; {_CHANGES}; GRANT USAGE ON SCHEMA {CHANGES} TO {CHANGES};"
         f" GRANT SELECT ON ALL TABLES IN SCHEMA {CHANGES} TO {CHANGES}"
@@ -273,7 +335,7 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
                     EXECUTE format('ALTER VIEW {ROLE}.%%I SET (security_invoker = true)',
                       found.name);
                 END IF;
-                EXECUTE format('GRANT SELECT ON {ROLE}.%%I TO {ROLE}', found.name);
+                EXECUTE format('GRANT SELECT ON {ROLE}.%%I TO {ROLE}, {PERSON}', found.name);
             END LOOP;
         END $$
         """
@@ -287,30 +349,36 @@ def forget_rows(conn: sa.Connection) -> None:
     conn.exec_driver_sql(_FORGET)
 
 
-def can_limit_to_groups(conn: sa.Connection) -> bool:
-    """Whether this user may take the two roles, and these have their views."""
+def can_limit(conn: sa.Connection) -> bool:
+    """Whether this user may take the roles, and these have their views."""
     return bool(conn.exec_driver_sql(f"SELECT {_USABLE}").scalar())
 
 
 def take_role(conn: sa.Connection) -> None:
-    """Limit a transaction that has begun in a request with such a token.
+    """Limit a transaction that has begun in a request to what its person may see.
 
-    Raises GroupsNotLimited.
+    Raises NotLimited.
     """
-    if (visible := VISIBLE.get()) is None:
+    visible = VISIBLE.get()
+    if visible is None or (visible.groups is None and not conn.exec_driver_sql(_ANY).scalar()):
         return
-    if not can_limit_to_groups(conn):
-        raise GroupsNotLimited
+    if not can_limit(conn):
+        raise NotLimited
+    path, role = f"{ROLE}, swingbot", PERSON
+    if visible.groups is not None:
+        path, role = (path, ROLE) if visible.levels else (CHANGES, CHANGES)
     conn.execute(
         sa.text(
             "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"
+            " set_config('swingbot.person', :person, true),"
             " set_config('search_path', :path, true),"
             " set_config('row_security', 'on', true),"
             " set_config('role', :role, true)"
         ),
         {
-            "groups": list(visible.groups),
-            "path": f"{ROLE}, swingbot" if visible.levels else CHANGES,
-            "role": ROLE if visible.levels else CHANGES,
+            "groups": list(visible.groups or ()),
+            "person": visible.person or "",
+            "path": path,
+            "role": role,
         },
     )

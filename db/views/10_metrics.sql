@@ -13,7 +13,7 @@ JOIN variant v ON v.build_key = kb.build_key
 JOIN tree t ON t.id = v.tree
 JOIN measured_metric m ON m.testbox = x.testbox
 JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
-WHERE x.origin = 'measured';
+WHERE x.origin = 'measured' AND x.id NOT IN (SELECT boot FROM private_boot) AND v.id NOT IN (SELECT variant FROM private_variant);
 
 -- One row per variant (a commit with a compiler, kernel configuration and layout): mean of boot means and the standard deviation between boots
 -- (NULL for one boot). `time` is its first measurement; `is_tip`: its commit was the tip of its branch, or the base of the first change, and it
@@ -65,6 +65,7 @@ SELECT t.name AS tree, r.testbox, r.unit_job, r.metric,
 FROM comparison_row r
 JOIN comparison c ON c.id = r.comparison
 JOIN tree t ON t.id = c.tree
+WHERE c.private_to IS NULL
 GROUP BY t.name, r.testbox, r.unit_job, r.metric;
 
 -- Compilers, configurations and patched kernels that have boots, for variables of dashboards.
@@ -72,7 +73,7 @@ CREATE OR REPLACE VIEW v_variants AS
 SELECT t.name AS tree, v.compiler, v.kconfig, v.patches <> '[]'::jsonb AS patched, v.layout > 0 AS rebuilt, count(*) AS kernels
 FROM variant v
 JOIN tree t ON t.id = v.tree
-WHERE EXISTS (SELECT 1 FROM kernel_build kb WHERE kb.build_key = v.build_key AND kb.status = 'built')
+WHERE EXISTS (SELECT 1 FROM kernel_build kb WHERE kb.build_key = v.build_key AND kb.status = 'built') AND v.id NOT IN (SELECT variant FROM private_variant)
 GROUP BY t.name, v.compiler, v.kconfig, v.patches <> '[]'::jsonb, v.layout > 0;
 
 -- Rows of comparisons of two kernels; `alias_of` names another metric of the same test with the same numbers.
@@ -91,7 +92,8 @@ JOIN comparison_pair c ON c.id = r.comparison
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
-LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric, s.against, s.arm) = (r.comparison, r.testbox, r.unit_job, r.metric, r.against, r.arm);
+LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric, s.against, s.arm) = (r.comparison, r.testbox, r.unit_job, r.metric, r.against, r.arm)
+WHERE c.id NOT IN (SELECT comparison FROM private_comparison);
 
 -- What is known of the noise of a metric on a testbox; relative standard deviations in percent, NULL where it is not known.
 CREATE OR REPLACE VIEW v_noise AS

@@ -7,14 +7,14 @@ SELECT o.created_at AS "time", 'o' || o.id AS "order", o.kind, o.state, coalesce
 FROM orders o
 JOIN variant v ON v.id = o.variant
 JOIN tree t ON t.id = v.tree
-WHERE o.state IN ('waiting', 'ready', 'running');
+WHERE o.state IN ('waiting', 'ready', 'running') AND o.id NOT IN (SELECT order_id FROM private_order);
 
 -- Every attempt: `status` is that of its outcome, or 'dead', or 'running'; 'infra' and 'dead' are infrastructure failures, never the kernel's.
 CREATE OR REPLACE VIEW v_attempts AS
 SELECT a.created_at AS "time", a.ended_at, 'o' || o.id AS "order", a.number AS attempt, o.kind, coalesce(o.testbox, 'build worker') AS place, o.testbox,
        CASE a.state WHEN 'ended' THEN coalesce(a.outcome->>'status', 'ended') ELSE a.state END AS status,
        a.state = 'dead' OR coalesce(a.outcome->>'status' = 'infra', false) AS lab_fault,
-       coalesce(a.reason, a.outcome->>'reason') AS reason, extract(epoch FROM coalesce(a.ended_at, now()) - a.created_at)::double precision AS seconds
+       CASE WHEN o.id NOT IN (SELECT order_id FROM private_order) THEN coalesce(a.reason, a.outcome->>'reason') END AS reason, extract(epoch FROM coalesce(a.ended_at, now()) - a.created_at)::double precision AS seconds
 FROM attempt a
 JOIN orders o ON o.id = a.order_id;
 
@@ -40,7 +40,7 @@ FROM testbox x
 LEFT JOIN lease l ON l.testbox = x.name
 LEFT JOIN attempt a ON a.id = l.attempt
 LEFT JOIN orders o ON o.id = a.order_id
-LEFT JOIN variant v ON v.id = o.variant
+LEFT JOIN variant v ON v.id = o.variant AND v.id NOT IN (SELECT variant FROM private_variant)
 LEFT JOIN testbox_now n ON n.testbox = x.name;
 
 -- Every change of what a testbox does.
@@ -75,7 +75,7 @@ JOIN attempt a ON a.id = kb.attempt
 JOIN orders o ON o.id = a.order_id
 JOIN variant v ON v.id = o.variant
 JOIN tree t ON t.id = v.tree
-WHERE kb.origin = 'measured';
+WHERE kb.origin = 'measured' AND kb.build_key NOT IN (SELECT build_key FROM private_build);
 
 CREATE OR REPLACE VIEW v_boots AS
 SELECT x.booted_at AS "time", 'x' || x.id AS boot, x.testbox, x.outcome, x.outcome = 'up' AS up, x.reason, x.k, x.series, x.seconds, 'o' || x.order_id AS "order",
@@ -87,4 +87,4 @@ FROM boot x
 JOIN orders o ON o.id = x.order_id
 JOIN variant v ON v.id = o.variant
 JOIN tree t ON t.id = v.tree
-WHERE x.origin = 'measured';
+WHERE x.origin = 'measured' AND x.id NOT IN (SELECT boot FROM private_boot);

@@ -8,7 +8,8 @@ SELECT c.created_at AS "time", c.ended_at, 'c' || c.id AS comparison, c.kind, t.
 FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
-JOIN variant head ON head.id = c.head;
+JOIN variant head ON head.id = c.head
+WHERE c.id NOT IN (SELECT comparison FROM private_comparison);
 
 -- `step_at` is its last decision or result; `quiet_seconds` counts since then, also after it has ended.
 CREATE OR REPLACE VIEW v_bisections AS

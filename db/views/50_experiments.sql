@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
     FROM comparison_row r
     WHERE r.comparison = c.id AND r.against = c.against[1] AND (r.detail->>'headline')::boolean
 ) n
-WHERE c.kind = 'experiment';
+WHERE c.kind = 'experiment' AND c.private_to IS NULL;
 
 -- One row per kernel, testbox, unit job, metric and reference. A kernel without a reference,
 -- such as the first one, has one row with its level and no change. Levels are means of boot means;
@@ -28,7 +28,7 @@ WITH judged AS (
            r.detail->'head' AS side, r.detail, r.change_pct, r.detail->'interval_pct' AS bounds,
            r.verdict, r.detail->>'reason' AS reason
     FROM comparison_row r
-    JOIN comparison c ON c.id = r.comparison AND c.kind = 'experiment'
+    JOIN comparison c ON c.id = r.comparison AND c.kind = 'experiment' AND c.private_to IS NULL
 ), every AS (
     SELECT * FROM judged
     UNION ALL

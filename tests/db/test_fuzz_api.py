@@ -90,8 +90,9 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
     kernels: dict[str, Any] = {"tree": "fake", "base": "base", "head": "tip"}
     search = {"tree": "fake", "range": "base..tip", "metric": METRIC, "set": {"runs": "3"}}
     doors = {
-        "/compare": kernels | {"boots": 7},
-        "/experiment": kernels | {"boots": 9, "against": ["base"], "with": ["size"]},
+        "/compare": kernels | {"boots": 7, "private_to": ["me"]},
+        "/experiment": kernels
+        | {"boots": 9, "against": ["base"], "with": ["size"], "private_to": ["me"]},
         "/bisect": search | {"job": ["vm-page-fault.yaml"]},
     }
     values = {kind: [f"{letter}2", f"{letter}1"] for kind, letter in LETTERS.items()}

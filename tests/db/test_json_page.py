@@ -23,7 +23,7 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.web import service
 from swingbot.core.stats.findings import look
-from swingbot.service.visible_groups import VISIBLE, Visible
+from swingbot.service.visible import VISIBLE, Visible
 from swingbot.web.api.operations import OPERATIONS
 from swingbot.web.pages.kinds import PLURALS
 from swingbot_db import read
@@ -240,9 +240,11 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
     post = partial(lab.post, token=token)
     kernels: dict[str, Any] = {"tree": "fake", "base": "base", "head": "tip", "boots": 9}
     for door in ("compare", "experiment"):
-        post("answer to a request", f"/{door}", **kernels, dry_run=True)
-        id = post("answer to a request", f"/{door}", status=201, **kernels)["id"]
+        private = kernels | {"private_to": ["me"]}
+        post("answer to a request", f"/{door}", **private, dry_run=True)
+        id = post("answer to a request", f"/{door}", status=201, **private)["id"]
         table = f"/{'comparison' if door == 'compare' else door}/{id}"
+        post("published", f"{table}/publish")
         post("answer to an extension", f"{table}/extend", boots=2, dry_run=True)
         lab.get("progress of a request", f"{table}/progress.json")
         post("cancelled", f"{table}/cancel")
@@ -283,7 +285,7 @@ def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:
 def ask_without_levels(lab: Scripts) -> None:
     """What a token that sees changes only gets; here everybody may read everything."""
     settings = load(environ=lab.environment)
-    before = VISIBLE.set(Visible(("vm-icount",), levels=False))
+    before = VISIBLE.set(Visible(groups=("vm-icount",), levels=False))
     engine = make_engine(settings.db.url)
     try:
         with engine.connect() as conn:

@@ -16,7 +16,7 @@ from swingbot.app import postgres
 from swingbot.app.cli import main
 from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.core.access.roles import Role
-from swingbot.service.visible_groups import VISIBLE, Visible
+from swingbot.service.visible import VISIBLE, Visible
 from swingbot_db import migrate, read, roles, scope
 from swingbot_db.engine import make_engine
 from swingbot_db.role_trials import REFUSED, trials
@@ -308,9 +308,9 @@ def test_the_service_limits_transactions_to_groups(database: Database) -> None:
         for name in ("mine", "theirs"):
             make.a_testbox(conn, name)
     with database.engine(roles.SERVICE).connect() as conn:
-        assert read.can_limit_to_groups(conn)
+        assert read.can_limit(conn)
         conn.rollback()
-        before = VISIBLE.set(Visible(("mine",)))
+        before = VISIBLE.set(Visible(groups=("mine",)))
         try:
             assert read.testbox_groups(conn) == ["mine"]
         finally:

@@ -379,6 +379,9 @@ class Story:
     def cancel(self) -> None:
         job = ("--job", "vm-page-fault.yaml", "--testbox", "vm-icount", "--tree", "fake", "--json")
         told = self.say("compare", self.made[0], self.made[5], "--boots", "7", *job)
+        hidden = self.say("compare", *self.made[:2], "--boots", "1", "--private-to", "me", *job)
+        self.say("publish", hidden["id"])
+        self.say("cancel", hidden["id"])
         self.brain.rounds(2)
         self.say("cancel", told["id"])
         ends = f"{self.made[0]}..{self.made[-1]}"

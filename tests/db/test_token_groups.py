@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,37 +19,34 @@ from starlette.routing import Route
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
-from swingbot.service.visible_groups import VISIBLE, Visible
+from swingbot.service.visible import VISIBLE, Visible
 from swingbot.web.api import by_group
 from tests import builders as make
 from tests.database import fresh
 from tests.db.test_fuzz_routes import application
 from tests.fakes.mail import brain_environment
+from tests.hidden import (
+    LEAK,
+    LEVEL,
+    METRIC,
+    OWN,
+    PARAMETER,
+    UNIT_JOB,
+    WORD,
+    Hidden,
+    addresses,
+    leak,
+    read,
+)
 from tests.postgres import Server
 from tests.served import Served, served
 
-# Nothing else contains these: names, subjects, reasons and people of the other group; its levels.
-WORD: Final = "quokka"
-LEVEL: Final = 424_242.0
-LEAK: Final = re.compile(r"quokka|424.?242", re.IGNORECASE)
-METRIC, UNIT_JOB = "quokka.speed", "quokka-job"
-OWN: Final = "vm-icount"  # testbox and group
 TOKEN_IN: Final = {
     "SWINGBOT_WEB_READ": "token",
     "SWINGBOT_WEB_METRICS": "token",
     "SWINGBOT_WEB_RATE": "0",
     "SWINGBOT_WEB_WRITE_RATE": "0",
 }
-
-
-@dataclass
-class Hidden:
-    """What the other group has: numbers by kind, and names that are hidden too."""
-
-    numbers: dict[str, list[int]] = field(default_factory=dict)
-    commits: list[str] = field(default_factory=list)
-    build_key: str = ""
-    order: int = 0
 
 
 def _hide(conn: sa.Connection, tree: int) -> Hidden:
@@ -184,117 +181,17 @@ def _own(site: Served) -> dict[str, list[int]]:
     }
 
 
-# Values of the parameters of addresses other than ids.
-NAMES: Final = {
-    "{form}": ["mail", "commit", "lkp", "show"],
-    "{path:path}": ["manifest.json", "order.json", "samples.csv", "runs.csv", "", "results.tar"],
-    "{file}": ["all.xml", "fixed.xml", "mm-demo.xml"],
-    "{key}": ["1"],
-    "{sha256}": ["0" * 64],
-    "{tree}": ["mm-demo"],
-}
-# Of lists.
-QUERIES: Final = ("", "?testbox=quokka-box", "?metric=quokka.speed", "?tree=mm-demo", "?limit=1")
-_PARAMETER: Final = re.compile(r"\{[^}]*\}")
-
-
-def _addresses(world: World, numbers: dict[str, list[int]]) -> list[str]:
-    """Addresses of every route that is read, for objects of these numbers by kind."""
-    found = []
-    hidden = world.hidden
-    commit = hidden.commits[0]
-    kernels = [f"v{number}" for number in hidden.numbers["variant"]] + hidden.commits
-    queries = {
-        "/search": ("?q=quokka", "?q=speed", f"?q={commit[:12]}", f"?q={commit}"),
-        "/posted": (f"?patch={commit}",),
-        "/metric": (
-            "?metric=quokka.speed",
-            "?metric=quokka.speed&unit_job=quokka-job",
-            "?metric=quokka.speed&unit_job=quokka-job&testbox=quokka-box",
-        ),
-        "/results": (
-            "?tree=mm-demo",
-            "?tree=mm-demo&testbox=quokka-box",
-            *(f"?tree=mm-demo&kernel={one}&kernel={commit}" for one in kernels),
-        ),
-        "/{plural}": QUERIES,
-    }
-    all_ids = [(kind, ids.show(kind, n)) for kind, them in numbers.items() for n in them]
-    for route in application(world.site).routes:
-        if not isinstance(route, Route) or "GET" not in (route.methods or {"GET"}):
-            continue
-        path = route.path
-        if path == "/{plural}":
-            plurals = [f"{kind}s" for kind in (*numbers, "tree", "compiler", "metric")]
-            paths = [f"/{p}{end}" for p in (*plurals, "testboxes") for end in ("", ".json")]
-        elif path.startswith("/metric/"):
-            ends = ("", ".json", ".csv", ".svg")
-            paths = [
-                f"/metric/mm-demo/{testbox}/{UNIT_JOB}/{METRIC}{end}"
-                for testbox in ("quokka-box", OWN)
-                for end in ends
-            ]
-        elif path == "/{kind}/{id}":
-            paths = [f"/{kind}/{id}{end}" for kind, id in all_ids for end in ("", ".json")]
-            paths += [f"/testbox/quokka-box{end}" for end in ("", ".json")]
-            paths += [f"/kernel/{hidden.build_key}{end}" for end in ("", ".json")]
-            paths += [f"/tree/mm-demo{end}" for end in ("", ".json")]
-        elif "{id}" in path:
-            first = path.split("/")[1]
-            paths = [
-                path.replace("{kind}", kind).replace("{id}", id)
-                for kind, id in all_ids
-                if first in (kind, "{kind}", "raw", "plot", "moderation")
-            ]
-            paths += [f"{one}.json" for one in paths if path.count("/") == 2]
-        else:
-            paths = [path]
-        for name, values in NAMES.items():
-            paths = [
-                one.replace(name, value)
-                for one in paths
-                for value in (values if name in one else [""])
-            ]
-        paths = [_PARAMETER.sub("mm-demo", one) for one in paths]
-        asked = ("", *queries.get(path.split(".")[0], ()))
-        found += [one + query for one in paths for query in asked]
-    return found
-
-
-def _read(world: World, address: str, headers: dict[str, str]) -> httpx.Response:
-    """The beginning of an answer; a stream does not end."""
-    if not address.endswith("/progress"):
-        try:
-            return world.site.client.get(address, headers=headers)
-        except httpx.ReadError:  # the server closed it after a failure
-            return world.site.client.get(address, headers=headers)
-    url = f"http://127.0.0.1:{world.site.port}{address}"
-    with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
-        return httpx.Response(answer.status_code, text=next(answer.iter_text(), ""))
-
-
-def _leak(world: World, address: str, answer: httpx.Response) -> str:
-    """What an answer has of the other group, beyond repeating its address; empty: nothing."""
-    text = f"{answer.status_code} {answer.headers} {answer.text}"
-    if answer.status_code >= 500:
-        return text[:300]
-    for asked in re.findall(r"[^=/&?]{4,}", address.replace(".json", "")):
-        text = text.replace(asked, "")
-    found = LEAK.search(text) or re.search("|".join(one[:12] for one in world.hidden.commits), text)
-    return text[max(0, found.start() - 200) : found.end() + 100] if found else ""
-
-
 def test_no_answer_has_anything_of_another_group(world: World) -> None:
     numbers, own = world.hidden.numbers, _own(world.site)
     both = {kind: [*own[kind], *numbers[kind]] for kind in numbers}
     leaks, answered, control = [], 0, 0
-    for address in _addresses(world, both):
-        answer = _read(world, address, world.scoped)
+    for address in addresses(world.site, world.hidden, both):
+        answer = read(world.site, address, world.scoped)
         answered += answer.status_code == 200
-        if leak := _leak(world, address, answer):
-            leaks.append(f"{address}: {leak}")
+        if leaked := leak(world.hidden, address, answer):
+            leaks.append(f"{address}: {leaked}")
         if address.endswith(".json"):
-            control += bool(_leak(world, address, _read(world, address, world.operator)))
+            control += bool(leak(world.hidden, address, read(world.site, address, world.operator)))
     assert not leaks, f"{len(leaks)} leaks\n" + "\n\n".join(leaks[:40])
     assert answered > 60 and control > 20, (answered, control)
 
@@ -358,7 +255,7 @@ def test_every_change_is_refused(world: World) -> None:
     for route in application(world.site).routes:
         if not isinstance(route, Route) or "POST" not in (route.methods or ()):
             continue
-        path = _PARAMETER.sub("c1", route.path)
+        path = PARAMETER.sub("c1", route.path)
         if path not in ("/login", "/logout"):
             answer = client.post(path, json={}, headers=world.scoped)
             assert answer.status_code == 403, (path, answer.text)
@@ -369,7 +266,7 @@ def test_every_change_is_refused(world: World) -> None:
 
 @contextmanager
 def visible(groups: Sequence[str], *, levels: bool = True) -> Iterator[None]:
-    before = VISIBLE.set(Visible(groups, levels))
+    before = VISIBLE.set(Visible(groups=groups, levels=levels))
     try:
         yield
     finally:
@@ -429,8 +326,8 @@ def test_a_token_without_levels_gets_none_at_any_address(world: World) -> None:
     own, numbers = _own(world.site), world.hidden.numbers
     both = {kind: [*own[kind], *numbers[kind]] for kind in numbers}
     answered, leaks, control = set(), [], 0
-    for address in dict.fromkeys(_addresses(world, both)):
-        answer = _read(world, address, world.changes)
+    for address in dict.fromkeys(addresses(world.site, world.hidden, both)):
+        answer = read(world.site, address, world.changes)
         assert answer.status_code in (200, 400, 403, 404), (address, answer.text)
         shown = _NUMBER.findall(f"{answer.headers} {answer.text}")
         if answer.status_code == 200:
@@ -439,7 +336,7 @@ def test_a_token_without_levels_gets_none_at_any_address(world: World) -> None:
         if found := [*spelled.intersection(shown), *facts]:
             leaks.append(f"{address}: {found[:5]}")
         if address.startswith("/comparison/") and address.endswith(".json"):
-            full = _read(world, address, world.operator).text
+            full = read(world.site, address, world.operator).text
             control += any(one in full for one in spelled)
     assert not leaks, leaks
     assert control > 2

@@ -33,6 +33,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "extend": {"boots": 1},
     "resume": {"boots": 1},
     "cancel": {},
+    "publish": {},
     "/incident/{id}/decide": {"act": "close"},
     "/report/{id}/decide": {"act": "hold"},
     "/report/{id}/readdress": {},

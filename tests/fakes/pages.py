@@ -27,7 +27,16 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
-from swingbot.web.pages import bisect, cancel, extend, return_testbox, steer, tables, wheel
+from swingbot.web.pages import (
+    bisect,
+    cancel,
+    extend,
+    publish,
+    return_testbox,
+    steer,
+    tables,
+    wheel,
+)
 from swingbot.web.pages.acts import ActPages
 from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.mail import MailPages
@@ -49,6 +58,10 @@ def _no_lab() -> Lab:
 
 def _cancels_nothing(id: str, person: Person, extent: int | None) -> str:
     raise AssertionError("who is not signed in cancels nothing")
+
+
+def _publishes_nothing(id: str, person: Person) -> None:
+    raise AssertionError("who is not signed in publishes nothing")
 
 
 def no_artifact(sha256: str) -> BinaryIO:
@@ -92,6 +105,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
         *bisect.routes(forms, submitter, 1 << 20, acts, threads),
         *cancel.routes(forms, lambda id: 0, _cancels_nothing, acts, threads),
         *extend.routes(forms, submitter, acts, threads),
+        *publish.routes(forms, lambda id: (), _publishes_nothing, acts, threads),
         *tables.routes(
             engine,
             partial(shown, kernels=ChildKernelRecords(no_artifact)),

@@ -69,9 +69,7 @@ def a_door() -> ReadAccess:
     sessions = Sessions(SECRET, begin, pause=0.0)
     app = Starlette(routes=Forms(SECRET, Renderer(Settings()), sessions).routes())
     reading = ReadSettings(read="token")
-    return ReadAccess(
-        app, Renderer(Settings()), sessions, reading, lambda _: False, lambda *_: False
-    )
+    return ReadAccess(app, Renderer(Settings()), sessions, reading, *(lambda *_: False,) * 3)
 
 
 TOKEN = {"Authorization": f"Bearer swingbot_{'x' * 43}"}

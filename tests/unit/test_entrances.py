@@ -80,6 +80,8 @@ ROUTES: Final = {
     "POST /bisection/{id}/resume": "JSON",
     "POST /comparison/{id}/cancel": "JSON",
     "POST /experiment/{id}/cancel": "JSON",
+    "POST /comparison/{id}/publish": "JSON",
+    "POST /experiment/{id}/publish": "JSON",
     "POST /comparison/{id}/extend": "JSON",
     "POST /experiment/{id}/extend": "JSON",
     "POST /experiment": "patches",

@@ -35,7 +35,7 @@ OTHERS: Final = {
     *("GET /search", "GET /results", "GET /results.csv", "GET /metric", "GET /metrics"),
     *("GET /compare", "GET /experiment", "POST /incident/{id}", "GET /bisect"),
     *(f"GET /{kind}/{{id}}/cancel" for kind in (*ids.TABLES, "bisection")),
-    *(f"GET /{kind}/{{id}}/extend" for kind in ids.TABLES),
+    *(f"GET /{kind}/{{id}}/{act}" for kind in ids.TABLES for act in ("extend", "publish")),
     "GET /testbox/{name}/resume",
     *(f"GET /bisection/{{id}}/{act}" for act in ("resume", "skip", "hint")),
     *("GET /moderation", "POST /moderation/switch", "POST /moderation/{id}", "GET /outbox"),

@@ -139,6 +139,7 @@ CREATE TABLE orders (
     CONSTRAINT order_end_is_dated CHECK ((state IN ('done', 'failed', 'cancelled')) = (ended_at IS NOT NULL))
 );
 CREATE INDEX orders_open ON orders (state, priority DESC, id) WHERE state IN ('waiting', 'ready', 'running');
+CREATE INDEX orders_by_build_key ON orders (build_key);                   -- those of a private kernel
 CREATE INDEX orders_by_testbox ON orders (testbox, ended_at) WHERE testbox IS NOT NULL;   -- where the time of a testbox went
 
 CREATE TABLE attempt (
@@ -442,10 +443,12 @@ CREATE TABLE comparison (
     reason       text,
     answer       jsonb,                                                 -- what a night of anchor boots says of its testbox (core/plan/long_screening.py)
     request_key  text UNIQUE,                                           -- makes repeated requests idempotent
+    private_to   text[],                                                -- who may read it beside operators, until it is published; NULL: everybody
     created_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz
 );
 
+CREATE INDEX comparison_private ON comparison (id) WHERE private_to IS NOT NULL;
 CREATE TABLE comparison_arm (                                           -- a row of the table: one kernel, and how it is booted
     comparison bigint NOT NULL REFERENCES comparison,
     arm        integer NOT NULL CHECK (arm >= 0),                       -- its position, from 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swingbot.core.model.lookup import NotFound
 from swingbot_db.probe import check
-from swingbot_db.scope import can_limit_to_groups
+from swingbot_db.scope import can_limit
 
 from .access import access_events, asked_by, testbox_groups, tokens
 from .bisections import bisection, list_bisections
@@ -78,7 +78,7 @@ __all__ = [
     "boot_order",
     "boot_times",
     "build_time",
-    "can_limit_to_groups",
+    "can_limit",
     "check",
     "controller",
     "first_samples_of_boot",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot_db.scope import can_limit_to_groups
+from swingbot_db.scope import can_limit
 from swingbot_db.store.access import VALID_TOKEN
 
 from .rows import Row, rows
@@ -52,7 +52,7 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[Row]:
 
 def refused_tokens(conn: sa.Connection) -> int:
     """Number of valid tokens that this database refuses, because it cannot limit what they read."""
-    if can_limit_to_groups(conn):
+    if can_limit(conn):
         return 0
     query = f"SELECT count(*) FROM access_token WHERE groups IS NOT NULL AND {VALID_TOKEN}"
     return int(conn.execute(sa.text(query)).scalar_one())

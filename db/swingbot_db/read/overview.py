@@ -10,7 +10,7 @@ from swingbot.core.keep.health import LONG_SECONDS
 from swingbot.core.model import ids
 from swingbot.core.model.documents import LooksFixed
 from swingbot.core.text.numbers import count
-from swingbot.service.visible_groups import GroupsNotLimited
+from swingbot.service.visible import NotLimited
 
 from . import testbox_status
 from .access import refused_tokens
@@ -316,7 +316,7 @@ def _problems(
             )
         )
     if refused := refused_tokens(conn):
-        problems.append(_problem(f"{count(refused, 'token')}: {GroupsNotLimited()}", "/tokens"))
+        problems.append(_problem(f"{count(refused, 'token')}: {NotLimited()}", "/tokens"))
     if (mail := switch(conn))["stopped"]:
         why = f": {mail['why']}" if mail["why"] else ""
         problems.append(

@@ -35,7 +35,7 @@ from .variants import variants
 _TABLE = """
 SELECT c.id, c.kind, t.name AS tree, c.change, c.against, c.columns, c.first_k, c.boots,
        c.looks, c.looks_stated, coalesce(c.min_effect_pct, t.min_effect_pct) AS min_effect_pct,
-       c.unjudged, c.status, c.reason, c.created_at, c.ended_at,
+       c.unjudged, c.status, c.reason, c.private_to, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds,
        (SELECT max(i.id) FROM incident i WHERE i.comparison = c.id) AS incident
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id

@@ -63,6 +63,10 @@ class Access(Rows):
         self.execute("DELETE FROM web_session WHERE token = :id", id=token)
         return owner
 
+    def holders(self) -> set[str]:
+        found = self.select(f"SELECT DISTINCT t.who FROM access_token t WHERE {VALID_TOKEN}")
+        return {row.who for row in found}
+
     def owner_of(self, token: int) -> tuple[str, Role] | None:
         row = self.select_one("SELECT who, role FROM access_token WHERE id = :id", id=token)
         return None if row is None else (row.who, Role(row.role))

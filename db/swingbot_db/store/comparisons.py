@@ -13,11 +13,13 @@ from swingbot.core.model.records import (
     NewComparison,
 )
 from swingbot.core.model.statuses import OVER, ComparisonStatus
+from swingbot.service.visible import NotLimited
+from swingbot_db.scope import can_limit
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
 SELECT c.id, kind, tree, against, columns, looks, looks_stated, first_k, purpose, boots, status,
-  reason, request_key,
+  reason, request_key, private_to,
        COALESCE(c.min_effect_pct, (SELECT t.min_effect_pct FROM tree t WHERE t.id = c.tree))
          AS min_effect_pct,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
@@ -47,12 +49,14 @@ ON CONFLICT DO NOTHING
 
 class Comparisons(Rows):
     def add(self, new: NewComparison) -> int:
+        if new.private_to is not None and not can_limit(self.conn):
+            raise NotLimited
         number = self.scalar(
             "INSERT INTO comparison"
             " (kind, tree, change, against, columns, first_k, purpose, boots, looks_stated,"
-            " min_effect_pct, request_key)"
+            " min_effect_pct, request_key, private_to)"
             " VALUES (:kind, :tree, :change, :against, :columns, :first_k, :purpose, :boots,"
-            " :looks, :min_effect, :key)"
+            " :looks, :min_effect, :key, :private_to)"
             " ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
@@ -65,6 +69,7 @@ class Comparisons(Rows):
             looks=new.looks_stated,
             min_effect=new.min_effect_pct,
             key=new.request_key,
+            private_to=None if new.private_to is None else list(new.private_to),
         )
         if number is None:
             existing = self.scalar(
@@ -215,6 +220,9 @@ class Comparisons(Rows):
             more=1 if judged else 0,
         )
 
+    def publish(self, number: int) -> None:
+        self.execute("UPDATE comparison SET private_to = NULL WHERE id = :id", id=number)
+
     def latest_tip(self, tree: int) -> Comparison | None:
         number = self.scalar(
             "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status ="
@@ -256,6 +264,7 @@ def _comparison(row: Mapping[Any, Any]) -> Comparison:
             "arms": tuple(Arm(**arm) for arm in row["arms"]),
             "against": tuple(row["against"]),
             "columns": tuple(row["columns"]),
+            "private_to": None if row["private_to"] is None else tuple(row["private_to"]),
             "parts": tuple((testbox, spec) for testbox, spec in row["parts"]),
         }
     )

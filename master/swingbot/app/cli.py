@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "cancel": Place(
         "requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER, ()
     ),
+    "publish": Place("requests:publish", "Let everybody read a private table", _DEVELOPER, ()),
     "login": Place(
         "login:login", "Log in to a service elsewhere, for all other commands", _DEVELOPER, ()
     ),

@@ -37,7 +37,7 @@ from swingbot.core.access.rates import Buckets
 from swingbot.core.access.roles import Person
 from swingbot.core.access.uploads import UploadLimits
 from swingbot.core.model import ids
-from swingbot.core.model.records import Bisection, Comparison
+from swingbot.core.model.records import Bisection, Comparison, may_read
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.table.formats import FORMS
 from swingbot.service.bisect.cancel import cancel_bisection, times_resumed
@@ -51,7 +51,9 @@ from swingbot.service.report.readdress import readdress
 from swingbot.service.table.cancel import boots_of_all_rows, cancel_table
 from swingbot.service.table.find_existing import table_with
 from swingbot.service.table.known_commits import known_commits as known
-from swingbot.service.visible_groups import everything_visible
+from swingbot.service.table.publish import publish as publish_table
+from swingbot.service.table.publish import readers_of
+from swingbot.service.visible import everything_visible
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
@@ -74,6 +76,7 @@ from swingbot.web.pages import (
     extend,
     known_commits,
     prove,
+    publish,
     reproduction,
     return_testbox,
     steer,
@@ -219,6 +222,13 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             fair(CANCEL_THREADS),
         ),
         *extend.routes(forms, submitter, acts, planning),
+        *publish.routes(
+            forms,
+            lambda id: readers_of(lab().transaction, id),
+            lambda id, person: publish_table(lab().transaction, id, person),
+            acts,
+            fair(CANCEL_THREADS),
+        ),
         *known_commits.routes(
             forms,
             lambda *asked: known(lab().transaction, lab().tools.git, *asked),
@@ -278,6 +288,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         reading,
         of_worker,
         by_group.answers,
+        lambda id, name: _is_private(lab(), id, name),
     )
     spool = settings.state / "spool"
     spool.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -304,6 +315,12 @@ def find_request(lab: Lab, id: str) -> Comparison | Bisection:
         if kind == "bisection":
             return known_bisection(tx.bisections, number)
         return table_with(tx.comparisons, id)
+
+
+def _is_private(lab: Lab, id: str, name: str | None) -> bool:
+    with everything_visible(), lab.transaction("find request") as tx:
+        table = tx.comparisons.get(ids.read(id)[1])
+        return table is not None and not may_read(table, name)
 
 
 def _extent(lab: Lab, id: str) -> int:

@@ -27,7 +27,7 @@ from swingbot.core.model.document_version import HEADER, VERSION
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.ports import RequestError
-from swingbot.service.visible_groups import GroupsNotLimited
+from swingbot.service.visible import NotLimited
 
 from .http.error_response import failure
 from .http.fair_threads import PAGE_THREADS
@@ -137,7 +137,7 @@ def make_app(
         BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
         BadCursor: _failure(renderer, HTTPStatus.BAD_REQUEST),
         RequestError: _failure(renderer, HTTPStatus.BAD_REQUEST),
-        GroupsNotLimited: _failure(renderer, HTTPStatus.SERVICE_UNAVAILABLE),
+        NotLimited: _failure(renderer, HTTPStatus.SERVICE_UNAVAILABLE),
         DatabaseAway: _failure(
             renderer,
             HTTPStatus.SERVICE_UNAVAILABLE,

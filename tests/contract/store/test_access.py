@@ -50,9 +50,10 @@ def test_a_token_is_found_by_its_digest_until_it_is_revoked(store: Store) -> Non
     with store.transaction() as tx:
         person = make(tx)
         assert tx.access.holder(TOKEN) == person
+        assert "Ada" in tx.access.holders()
         assert tx.access.holder(digest("another")) is None
         assert revoke_token(tx.access, person.token, by="root@host") == "Ada"
-        assert tx.access.holder(TOKEN) is None
+        assert tx.access.holder(TOKEN) is None and "Ada" not in tx.access.holders()
         with pytest.raises(RequestError, match=f"token {person.token} is already revoked"):
             revoke_token(tx.access, person.token, by="root@host")
         with pytest.raises(NotFound, match="token 9999 does not exist"):

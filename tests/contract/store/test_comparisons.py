@@ -141,6 +141,19 @@ def test_the_looks_that_a_request_states_are_known(store: Store, lab: Lab) -> No
         assert known(tx, a_comparison(tx, lab, looks_stated=3)).looks_stated == 3
 
 
+def test_a_table_is_private_until_it_is_published(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        assert known(tx, a_comparison(tx, lab)).private_to is None
+        alone = a_comparison(tx, lab, private_to=[])
+        number = a_comparison(tx, lab, private_to=["Ada", "Bob"])
+        assert known(tx, alone).private_to == ()
+        assert known(tx, number).private_to == ("Ada", "Bob")
+        for _ in range(2):
+            tx.comparisons.publish(number)
+            assert known(tx, number).private_to is None
+        assert known(tx, alone).private_to == ()
+
+
 def test_the_smallest_change_of_interest_is_that_of_the_request_or_of_the_tree(
     store: Store, lab: Lab
 ) -> None:

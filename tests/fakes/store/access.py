@@ -53,6 +53,9 @@ class Access(Noun):
         }
         return row.person.who
 
+    def holders(self) -> set[str]:
+        return {row.person.who for row in self.db.tokens.values() if self._valid(row)}
+
     def owner_of(self, token: int) -> tuple[str, Role] | None:
         row = self.db.tokens.get(token)
         return None if row is None else (row.person.who, row.person.role)

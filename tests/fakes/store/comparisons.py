@@ -34,6 +34,7 @@ class Comparisons(Noun):
             status="waiting",
             parts=tuple(sorted(set(new.parts))),
             request_key=new.request_key,
+            private_to=None if new.private_to is None else tuple(new.private_to),
         )
         self.db.comparisons[comparison.id] = Asked(
             comparison=comparison, created_at=self.db.begun, change=new.change
@@ -110,6 +111,9 @@ class Comparisons(Noun):
             reason=None,
             looks=known.looks + (known.status == "done"),
         )
+
+    def publish(self, number: int) -> None:
+        self._put(number, private_to=None)
 
     def latest_tip(self, tree: int) -> Comparison | None:
         tips = self._where(lambda c: (c.tree, c.kind, c.status) == (tree, "watch", "done"))

@@ -13,7 +13,7 @@ from swingbot.core.access.roles import PURPOSES, Role
 from swingbot.service.access import create_token, revoke_token
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
-from swingbot.service.visible_groups import GroupsNotLimited
+from swingbot.service.visible import NotLimited
 from swingbot_db import read
 from swingbot_db.store import transactions
 from swingbot_jobs.terminal import say_json
@@ -176,8 +176,8 @@ def _check_groups(session: CommandContext, role: str, groups: tuple[str, ...]) -
             raise RequestError(
                 f"no testbox has the group {unknown[0]!r}; groups are {', '.join(known) or 'none'}"
             )
-        if not read.can_limit_to_groups(conn):
-            raise RequestError(str(GroupsNotLimited()))
+        if not read.can_limit(conn):
+            raise RequestError(str(NotLimited()))
 
 
 @token.command("list")

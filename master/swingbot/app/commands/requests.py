@@ -295,6 +295,32 @@ def cancel(session: CommandContext, id_: str) -> None:
     click.echo(f"{id_} had already ended: {before}" if ended else f"{id_} is cancelled")
 
 
+@click.command()
+@click.argument("id_", metavar="ID")
+@with_session
+def publish(session: CommandContext, id_: str) -> None:
+    """Let everybody read a private comparison or experiment, and its kernels.
+
+    \b
+    Example:
+      swingbot publish c5
+    """
+    if ids.read(id_)[0] not in ids.TABLES:
+        raise RequestError(
+            f"{id_} is not private; give a comparison (c5) or an experiment (e6) that is"
+        )
+    if session.login is not None:
+        from swingbot.app.remote.http_requests import HttpRequests
+
+        HttpRequests(session.login).publish(id_)
+    else:
+        require_service()
+        from swingbot.service.table.publish import publish as publish_table
+
+        publish_table(session.lab.transaction, id_)
+    click.echo(f"everybody may read {id_}")
+
+
 def answer(
     session: CommandContext,
     id_: str,

@@ -190,6 +190,7 @@ def request_of(
         boots=options.number("boots") or DEFAULT_BOOTS,
         min_effect_pct=options.percent("min-effect"),
         looks=options.number("looks") or 1,
+        private_to=options.texts("private-to") or None,
         vouched=options.last("trusted") is not None,
         kind=kind,
     )

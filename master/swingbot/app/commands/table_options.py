@@ -116,6 +116,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
         metavar="N",
         most=LOOKS,
     ),
+    "private-to": Option(
+        help="Who may read the table and its new kernels until `swingbot publish`, beside you and"
+        " operators: names, or `me` for nobody else.",
+        metavar="me|NAME[,...]",
+        several=True,
+        listed=True,
+    ),
     "trusted": Option(
         help="Treat the patches as trusted: build and boot them like the tree itself.", flag=True
     ),

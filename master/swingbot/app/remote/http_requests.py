@@ -12,7 +12,7 @@ from swingbot.app.remote.checkout import Checkout
 from swingbot.app.remote.connection import Connection
 from swingbot.app.remote.login import Login
 from swingbot.core.model import ids
-from swingbot.core.model.answer_documents import Cancelled, KnownCommits
+from swingbot.core.model.answer_documents import Cancelled, KnownCommits, Published
 from swingbot.core.model.list_documents import LineOfATree
 from swingbot.core.table.request_document import AskedCommits, SentTable
 from swingbot.core.text.numbers import count
@@ -39,6 +39,10 @@ class HttpRequests:
         """Cancel a table or bisection, and return its status before."""
         path = f"/{ids.read(id_)[0]}/{id_}/cancel"
         return str(self._service.post(Cancelled, path, {})["was"])
+
+    def publish(self, id_: str) -> None:
+        """Let everybody read a private table."""
+        self._service.post(Published, f"/{ids.read(id_)[0]}/{id_}/publish", {})
 
     def _queue(
         self, kind: Any, path: str, document: Mapping[str, Any], go_on: GoOn

@@ -70,6 +70,10 @@ class Cancelled(TypedDict):
     was: str  # its status before; one that had ended keeps it
 
 
+class Published(TypedDict):
+    id: str
+
+
 class SteeredBisection(TypedDict):
     id: str
     commits: list[str]  # that it is about

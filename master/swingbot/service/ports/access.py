@@ -49,6 +49,9 @@ class Access(Protocol):
     def revoke(self, token: int, by: str) -> str | None:
         """End a token and its sessions; return its owner, or None if it was not there or over."""
 
+    def holders(self) -> set[str]:
+        """Return the names of all who have a valid token."""
+
     def owner_of(self, token: int) -> tuple[str, Role] | None:
         """Return whose token this is or was, and its role; None if there was none with this
         number.

@@ -73,6 +73,9 @@ class Comparisons(Protocol):
         Its rows remain until it is judged again. If it was done, that is one more look (`looks`).
         """
 
+    def publish(self, number: int) -> None:
+        """Let everybody read a comparison; a second call changes nothing."""
+
     def latest_tip(self, tree: int) -> Comparison | None:
         """Return the latest completed watch comparison of the tree; None if there is none."""
 

@@ -39,6 +39,7 @@ from swingbot.service.ports import (
     RequestError,
     Transaction,
 )
+from swingbot.service.ports.access import Access
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.specs import Specs
 from swingbot.service.ports.transaction import OpenTransaction
@@ -49,7 +50,8 @@ from swingbot.service.table.detectable_effects import PlannedTable, detectable_e
 from swingbot.service.table.kernels import TableKernel, kernels_of
 from swingbot.service.table.notes import notes_on
 from swingbot.service.table.policy import off_branch, restricted
-from swingbot.service.table.request import TableRequest
+from swingbot.service.table.request import ALONE, TableRequest
+from swingbot.service.visible import NotLimited
 from swingbot.service.watch.resolve_jobs import (
     pick_testboxes,
     refuse_lacking,
@@ -142,7 +144,10 @@ class PreparedTable:
             existing, key = asked_before(tx.comparisons.of_request, new.request_key)
             if existing is None:
                 foresee_builds(git, tx.builds, variants)
-                kind, number = new.kind, tx.comparisons.add(replace(new, request_key=key))
+                try:
+                    kind, number = new.kind, tx.comparisons.add(replace(new, request_key=key))
+                except NotLimited as error:
+                    raise RequestError(str(error), key="private-to") from None
             else:
                 kind, number = existing.kind, existing.id
             id, person = ids.of_table(kind, number), self.request.asked_by
@@ -308,8 +313,23 @@ def _laid_out(
         parts=parts,
         looks_stated=request.looks,
         min_effect_pct=request.min_effect_pct,
+        private_to=_readers(tx.access, request),
     )
     return replace(new, request_key=_key(new, variants, request)), variants
+
+
+def _readers(access: Access, request: TableRequest) -> list[str] | None:
+    """Return the names of those who may read the table. Raises RequestError for an unknown one."""
+    if request.private_to is None:
+        return None
+    person = [] if request.asked_by is None else [request.asked_by.who]
+    others = {name for name in request.private_to if name != ALONE}
+    if unknown := sorted(others - access.holders()):
+        raise RequestError(
+            f"{unknown[0][:80]!r} has no token, so nobody of that name could read the table",
+            key="private-to",
+        )
+    return sorted({*person, *others})
 
 
 def _trusts(
@@ -508,6 +528,7 @@ def _key(new: NewComparison, variants: Sequence[Variant], request: TableRequest)
         new.looks_stated,
         request.vouched,
         *([new.min_effect_pct] if new.min_effect_pct is not None else []),
+        *([{"private_to": list(new.private_to)}] if new.private_to is not None else []),
         *vouched_by(variant.voucher for variant in variants),
     ]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

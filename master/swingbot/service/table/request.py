@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from swingbot.core.access.roles import Person
 from swingbot.core.limits import TABLE_ROWS
@@ -13,6 +13,8 @@ from swingbot.core.model.statuses import Reference
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
 from swingbot.service.table.kernels import KernelRequest
+
+ALONE: Final = "me"  # in `private_to`: the requester, whose name it need not know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,4 +39,6 @@ class TableRequest:
     asked_by: Person | None = None  # over the web; None: an operator
     sent: SentCommits = field(default_factory=SentCommits)  # with the request
     off_branch: bool = False  # over the web: it names commits that the tree's branch lacks
+    # names of who may read it, beside the requester and operators; None: everybody
+    private_to: Sequence[str] | None = None
     kind: Literal["asked", "experiment"] = "asked"  # decides the letter of its id

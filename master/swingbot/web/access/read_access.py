@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from swingbot.core.access.roles import Person, group_refusal
-from swingbot.service.visible_groups import VISIBLE, Visible, everything_visible
+from swingbot.core.access.roles import Person, Role, group_refusal, may
+from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
+from swingbot.service.visible import VISIBLE, Visible, everything_visible
 
 from ..http.error_response import failure, wants_json
 from ..http.fair_threads import in_turn
@@ -28,6 +31,7 @@ _OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt", "/favicon.ico", 
 # The style of the sign-in page, the documentation, for those who get a mail, and paths for
 # workers, which check the token of an attempt.
 _OPEN_UNDER: Final = ("/static/", "/docs/", "/attempts/")
+_OF_A_TABLE: Final = re.compile(r"/(?:comparison|experiment)/(?P<id>[ce][0-9]{1,18})/")
 
 
 def takes_page(accept: str) -> bool:
@@ -66,7 +70,8 @@ class ReadAccess:
     """`worker`: whether a request has the token of an attempt; workers fetch kernels with it.
 
     `by_group`: whether a method and path answer the token of a person that is limited to testbox
-    groups, whose requests see only the rows of these.
+    groups, whose requests see only the rows of these. `is_private`: whether the table with an id is
+    private to others than the person of this name.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class ReadAccess:
         reading: ReadSettings,
         worker: Callable[[HTTPConnection], bool],
         by_group: Callable[[Person, str, str], bool],
+        is_private: Callable[[str, str | None], bool],
     ) -> None:
         self._app, self._renderer, self._sessions, self._reading = (
             app,
@@ -84,7 +90,7 @@ class ReadAccess:
             sessions,
             reading,
         )
-        self._worker, self._by_group = worker, by_group
+        self._worker, self._by_group, self._is_private = worker, by_group, is_private
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         before = VISIBLE.set(None)
@@ -94,6 +100,8 @@ class ReadAccess:
                 if scope["type"] == "http"
                 else None
             )
+            if refused is None and scope["type"] == "http":
+                refused = await self._for_person(HTTPConnection(scope), scope["method"])
             if refused is None and scope["type"] == "http":
                 with everything_visible():
                     READER.set(await self._reader(HTTPConnection(scope), scope["method"]))
@@ -142,6 +150,31 @@ class ReadAccess:
             "This page requires a token; ask the operator for one.",
         )
 
+    async def _for_person(self, request: HTTPConnection, method: str) -> Response | None:
+        """Limit what this request reads to what is public, or private to its person.
+
+        Other requests, and a stream that is read once for all, are refused as if the table that
+        they are about did not exist, if it is private to others.
+        """
+        path = request.url.path
+        if VISIBLE.get() is not None or path.startswith(_OPEN_UNDER):
+            return None
+        name = None
+        with suppress(DatabaseAway, DatabaseBusy):  # the page itself says so
+            person = await self._sessions.reader(request)
+            if person is not None and may(person.role, Role.OPERATOR):
+                return None
+            name = None if person is None else person.who
+        if method in ("GET", "HEAD") and not path.endswith("/progress"):
+            VISIBLE.set(Visible(person=name))
+            return None
+        table = _OF_A_TABLE.match(path)
+        if table is None:
+            return None
+        if await in_turn(request, self._is_private, table["id"], name):
+            return failure(self._renderer, request, 404, missing(*ids.read(table["id"])))
+        return None
+
     def _limited(
         self, request: HTTPConnection, person: Person, method: str, path: str
     ) -> Response | None:
@@ -150,5 +183,5 @@ class ReadAccess:
             return None
         if not self._by_group(person, method, path):
             return failure(self._renderer, request, 403, group_refusal(person))
-        VISIBLE.set(Visible(person.groups, person.levels))
+        VISIBLE.set(Visible(person=person.who, groups=person.groups, levels=person.levels))
         return None

@@ -25,7 +25,7 @@ from swingbot.core.access.roles import Person
 from swingbot.core.access.tokens import EndedToken
 from swingbot.service.access import refuse_sign_in, sign_in, sign_out
 from swingbot.service.ports.transaction import OpenTransaction, Transaction
-from swingbot.service.visible_groups import everything_visible
+from swingbot.service.visible import everything_visible
 
 from ..http.fair_threads import client_of, in_turn
 
@@ -90,6 +90,13 @@ class Sessions:
         if bearer is None:
             return await in_turn(request, self.signed_in, request)
         return await self._known(request, bearer)
+
+    async def reader(self, request: HTTPConnection) -> Person | None:
+        """Return whom a page that is open to everybody knows; None for an invalid token too."""
+        bearer = bearer_of(request)
+        if bearer is None:
+            return await in_turn(request, self.signed_in, request) if self.given(request) else None
+        return await in_turn(request, self._holder, bearer)
 
     async def _known(self, request: HTTPConnection, text: str) -> Person:
         # A valid token is never refused for the invalid ones of others at the same address.

@@ -342,6 +342,11 @@ OPERATIONS: Final[Sequence[Operation]] = (
         for one in (
             _post(f"/{kind}/{{id}}/cancel", f"Cancel {_a(kind)} that you asked for.", "Cancelled"),
             _post(
+                f"/{kind}/{{id}}/publish",
+                f"Let everybody read {_a(kind)} that you asked for and that is private.",
+                "Published",
+            ),
+            _post(
                 f"/{kind}/{{id}}/extend",
                 f"Extend {_a(kind)} that you asked for.",
                 "AnswerToAnExtension",

@@ -25,6 +25,7 @@ _LISTS: Final = {
     "testbox": "names; none: those of the tree",
     "against": "references: above, first, base, pair, or names of rows",
     "with": "columns beside the numbers",
+    "private_to": "names of who may read it beside you; `me`: nobody; none: everybody",
 }
 _NUMBERS: Final = {
     "boots": "boots of each row",

@@ -18,7 +18,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Bisection
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.service.kernel.bisected_config import config_changes
-from swingbot.service.visible_groups import changes_only
+from swingbot.service.visible import changes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader

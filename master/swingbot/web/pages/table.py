@@ -25,7 +25,7 @@ from swingbot.core.text.numbers import readings
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.results_query import checked
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
-from swingbot.service.visible_groups import changes_only
+from swingbot.service.visible import changes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader

@@ -54,6 +54,8 @@ def _acts(document: Table, rows: Sequence[ComparisonRow]) -> Iterator[Row]:
         }
     if own and not over:
         yield {"href": f"{page}/cancel", "words": "Cancel", "go": False}
+    if document["private_to"] is not None:
+        yield {"href": f"{page}/publish", "words": "Publish", "go": False}
 
 
 def _settling(rows: Sequence[ComparisonRow], most: int) -> tuple[int, int]:

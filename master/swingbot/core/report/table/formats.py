@@ -38,6 +38,7 @@ def as_text(sheet: Sheet, *, counters: bool = False) -> str:
     lines = [
         f"{sheet.id}  {len(sheet.kernels)} kernels of {cut(sheet.tree, 63)}, {sheet.status}"
         + (f": {clean(sheet.reason)}" if sheet.reason else ""),
+        *([_private(sheet)] if sheet.private_to is not None else []),
         *legend(sheet),
     ]
     if sheet.differ:
@@ -52,6 +53,11 @@ def as_text(sheet: Sheet, *, counters: bool = False) -> str:
     if sheet.unjudged:
         lines += ["", f"left out: {sheet.unjudged} counters; the evidence of others was stronger"]
     return _text(lines)
+
+
+def _private(sheet: Sheet) -> str:
+    names = ", ".join(map(clean, sheet.private_to or ())) or "operators"
+    return f"private to {names}; `swingbot publish {sheet.id}` shows it to everybody"
 
 
 def as_mail(sheet: Sheet) -> str:

@@ -130,6 +130,7 @@ class Sheet:
     programs: Mapping[str, str] = field(default_factory=dict)  # by unit job
     differ: tuple[str, ...] = ()  # facts that differ between a row and its reference
     runs: _Runs = field(default_factory=dict)
+    private_to: tuple[str, ...] | None = None  # who may read it beside operators; None: everybody
     unjudged: int = 0  # counters without a row: the evidence of others was stronger
 
     def shown(self, *, counters: bool = False) -> list[Block]:
@@ -203,6 +204,7 @@ def sheet_of_table(
         programs={job.name: job.program for job in jobs},
         differ=tuple(_differences(table["facts_differ"], kernels)),
         runs=runs,
+        private_to=None if (names := table.get("private_to")) is None else tuple(names),
         unjudged=table.get("unjudged", 0),
     )
 

@@ -1,7 +1,8 @@
 """What the request in progress may see of the database, for whoever reads that.
 
-The web service sets it for a token limited to testbox groups; each transaction that begins in that
-request is then limited to their rows, or to the changes in these (`swingbot_db/scope.py`).
+The web service sets it for all but operators; each transaction that begins in that request is then
+limited to what is public or private to its person, and with a token limited to testbox groups to
+their rows, or to the changes in these (`swingbot_db/scope.py`).
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ from dataclasses import dataclass
 from typing import Final
 
 
-class GroupsNotLimited(Exception):
+class NotLimited(Exception):
     """The database cannot limit what a request reads; the message says what the operator does."""
 
     def __init__(self) -> None:
         super().__init__(
-            "this database cannot limit tokens to testbox groups, and refuses these tokens: run"
-            " `swingbot db roles` as a superuser, then `swingbot db upgrade`"
+            "this database cannot limit what is read, and refuses private requests and tokens for"
+            " testbox groups: run `swingbot db roles` as a superuser, then `swingbot db upgrade`"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """`groups` of testboxes; without `levels` only by how many percent something changed."""
+    """What is public, or private to `person`: of `groups` of testboxes (None: of all), without
+    `levels` only by how many percent something changed.
+    """
 
-    groups: Sequence[str]
+    person: str | None = None
+    groups: Sequence[str] | None = None
     levels: bool = True
 
 
