@@ -12,8 +12,9 @@ from swingbot_jobs.testbox.boot_time import boot_seconds
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load, load_all, load_file
 from swingbot_jobs.testbox.table import TestboxError
+from swingbot_worker import OrderError
 from swingbot_worker.testbox.limits import limits
-from swingbot_worker.testbox.qemu import argv
+from swingbot_worker.testbox.qemu import argv, machine
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
@@ -88,6 +89,13 @@ def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
     assert [(a, b) for a, b in zip(first, second, strict=True) if a != b] == [
         tuple(argv.kernel_cmdline(TESTBOXES["vm-icount"], delay) for delay in (11, 12)),
     ]
+
+
+def test_a_root_file_system_that_memory_does_not_hold_is_not_the_fault_of_the_kernel() -> None:
+    said = "[    2.415137] rootfs image is not initramfs (write error); looks like an initrd\n"
+    machine.check_room("[    2.748565] Freeing initrd memory: 166132K\n", "vm-mm")
+    with pytest.raises(OrderError, match="does not fit into the memory of vm-mm"):
+        machine.check_room(said, "vm-mm")
 
 
 def test_limits_leave_a_slow_kernel_room_and_the_order_knows_the_testbox_better() -> None:

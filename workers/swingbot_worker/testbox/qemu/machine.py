@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError, OrderError, process
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import SPOILT_BOOTS, MachineFault, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
@@ -15,6 +15,11 @@ from swingbot_worker.testbox.watch import LOOK_SECONDS, Stop, Watch, ended, tail
 
 # A root file system, an initrd and the logs of one boot.
 FREE_BYTES = 128 << 20
+# Linux's messages, with and without a RAM disk, for an initramfs that its memory does not hold.
+NO_ROOM = (
+    "rootfs image is not initramfs (write error)",
+    "Initramfs unpacking failed: write error",
+)
 # QEMU 7.2's messages for an image that is not a kernel. A message with the file name means that
 # loading failed.
 REFUSED_IMAGE = ("linux kernel too old", "without PVH ELF Note", "invalid kernel header")
@@ -102,6 +107,7 @@ class Machine:
         # QEMU also exits with 0 if it is killed from outside.
         if done.rc != 0 or "terminating on signal" in tail(self._log):
             return self._failed(done.rc)
+        check_room(text, self.testbox)
         return Verdict(
             status=BootStatus.PANICKED,
             reason=f"the machine reset or powered off before the job was done; {after}",
@@ -119,6 +125,15 @@ class Machine:
         raise InfraError(
             f"QEMU failed with status {rc} ({said or 'no output'}); see {self._log} and the qemu "
             f"settings of testbox {self.testbox}."
+        )
+
+
+def check_room(console_text: str, testbox: str) -> None:
+    """Raise OrderError if the kernel had no memory for its root file system: not its fault."""
+    if any(words in console_text for words in NO_ROOM):
+        raise OrderError(
+            f"The root file system of these jobs does not fit into the memory of {testbox}: the "
+            "kernel needs three times its size; run fewer job files in one boot, or elsewhere."
         )
 
 
