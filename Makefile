@@ -89,10 +89,10 @@ test-all: export SWINGBOT_TEST_ALL = 1
 test-all: test test-lab ## test and test-lab with the long form of each test: a day or more; LKP_SRC=DIR: also conformance
 	@$(if $(LKP_SRC),$(MAKE) --no-print-directory conformance)
 
-demo: setup ## find a planted regression on this machine and write the mail; EXPERIMENT=1: one experiment
+demo: setup ## find a planted regression on this machine and write the mail; WORKLOAD=swap: in reclaim; EXPERIMENT=1: one experiment
 	@$(BIN)/python -m tests.demo.$(if $(EXPERIMENT),experiment,demo)
 
-seeds: setup ## make seeds N=20 [PLANT=none]: run the demo with seeds 1..N, one line each; resumes
+seeds: setup ## make seeds N=20 [PLANT=none] [WORKLOAD=swap]: run the demo with seeds 1..N, one line each; resumes
 	@$(BIN)/python -m tests.demo.seeds $(or $(N),20)
 
 golden: setup ## regenerate the goldens; review the diff as the recipient would

@@ -14,7 +14,7 @@ from tests.amount import ALL
 from tests.demo import process, tree
 
 SEEDS = range(1, 51)
-PLANTS = ("large", "medium", "small", "init", "slub", "memory", "swap")
+PLANTS = ("large", "medium", "small", "init", "slub", "memory", "swap", "reclaim")
 CACHE = Path(
     os.environ.get("SWINGBOT_PATHS_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot"

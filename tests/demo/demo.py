@@ -6,9 +6,10 @@ Only the inputs are the demo's own: a repository and a moment at which its branc
 Everything else is the service as anyone runs it, started by `swingbot up` and asked through the
 ordinary command line.
 
-Environment: SEED (1), PLANT (small, medium, large, none; by seed), TREE and BASE (another kernel to
-put the series on), DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is
-emptied first), DEMO_RESULT (file for one line of JSON).
+Environment: SEED (1), WORKLOAD (allocator; swap: reclaim on vm-mm), PLANT (by seed; a plant of
+plants.yaml, none), TREE and BASE (another kernel to put the series on), DEMO_EXIT=1 (stop at the
+end), DEMO_PORT (8010), DEMO_STATE (a directory that is emptied first), DEMO_RESULT (file for one
+line of JSON).
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ from swingbot.core.model import ids
 from swingbot_worker.site import from_environment
 from tests.demo import process
 from tests.demo.estimates import EstimateLog
-from tests.demo.tree import Series, TreeError, make_base, make_series, use_tree
+from tests.demo.tree import (
+    Series,
+    TreeError,
+    make_base,
+    make_series,
+    plant_of_seed,
+    use_tree,
+    workload,
+)
 from tests.kernels import demo_repository
 
-# One UDP stream: TCP on this testbox has two modes, and which one a kernel falls into says nothing
-# about it.
-JOBS: Final = ("vm-netperf-udp.yaml", "vm-page-fault.yaml", "vm-hackbench.yaml")
 # Not here: aligned functions and counted calls, which take two nearly full builds each;
 # `swingbot proof run i1 --gate layout` asks for them.
 PROOF: Final = "reproduced,tip,series,revert,code,facts,elsewhere"
@@ -139,13 +145,16 @@ class Service:
 
 
 def main() -> int:
-    """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
+    """0 if the mail names the planted commit, its metric and no other commit (PLANT=none: if there
+    is no mail).
+    """
     return to_the_end(_play)
 
 
 def _play(clock: Clock, start: Callable[..., Service]) -> int:
-    repo, series = make_inputs(clock)
-    return run(clock, start(), repo, series)
+    watched = os.environ.get("WORKLOAD") or "allocator"
+    repo, series = make_inputs(clock, watched)
+    return run(clock, start(), repo, series, workload(watched))
 
 
 def to_the_end(play: Callable[[Clock, Callable[..., Service]], int]) -> int:
@@ -191,9 +200,10 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def make_inputs(clock: Clock) -> tuple[Path, Series]:
+def make_inputs(clock: Clock, watched: str) -> tuple[Path, Series]:
     site, seed = from_environment(), int(os.environ.get("SEED") or "1")
-    plant, url = os.environ.get("PLANT") or None, os.environ.get("TREE")
+    plant = os.environ.get("PLANT") or plant_of_seed(seed, watched)
+    url = os.environ.get("TREE")
     if url:
         if not os.environ.get("BASE"):
             raise DemoError("TREE needs BASE=<branch, tag or commit> to put the series on")
@@ -234,14 +244,15 @@ def make_service(clock: Clock, name: str = "swingbot-demo") -> Service:
     return Service(state=state, port=port, environment={**os.environ, **wanted})
 
 
-def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
+def run(
+    clock: Clock, service: Service, repo: Path, series: Series, watched: Mapping[str, Any]
+) -> int:
     branch = f"mm-demo-{series.seed}"
     set_branch(repo, branch, series.base)
     clock.say("registering the tree, with its branch still at the base")
-    jobs = [word for job in JOBS for word in ("--job", job)]
-    service.ask(
-        "tree", "add", TREE_NAME, str(repo), "--branch", branch, "--base", series.base, *jobs
-    )
+    words = ["--branch", branch, "--base", series.base, "--testbox", watched["testbox"]]
+    words += [word for job in watched["jobs"] for word in ("--job", job)]
+    service.ask("tree", "add", TREE_NAME, str(repo), *words)
     follow(clock, service, "base", lambda: _comparison_over(service, 0))
     clock.stage("base: build and boots")
     set_branch(repo, branch, series.tip)
@@ -347,18 +358,22 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
         BytesParser(policy=default).parsebytes(path.read_bytes())
         for path in sorted((service.state / "maildir" / "new").glob("*"))
     ]
+    culprit_and_metric = True
     for mail in mails:
         body = mail.get_body(preferencelist=("plain",))
+        text = body.get_content() if body else ""
         print(
             f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\n"
-            f"Message-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}"
+            f"Message-ID: {mail['Message-ID']}\n\n{text}{'-' * 78}"
         )
+        culprit_and_metric &= str(series.culprit)[:12] in mail["Subject"]
+        culprit_and_metric &= str(series.metric) in mail["Subject"] + text
     incidents = service.facts("incidents")
     named = {incident["culprit"]["commit"] for incident in incidents}
     right = named == ({series.culprit} if series.culprit else set()) and len(mails) == (
         1 if series.culprit else 0
     )
-    right = right and all(str(series.culprit)[:12] in str(mail["Subject"]) for mail in mails)
+    right = right and culprit_and_metric
     bisections = [service.facts(f"bisection/{b['id']}") for b in service.facts("bisections")]
     numbers = _numbers(service, bisections)
     print(

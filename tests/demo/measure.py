@@ -10,6 +10,8 @@ By hand:
     python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --seed 3 --boots 2
     python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured \\
         --alone plant-large plant-slub
+    python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --testbox vm-mm \\
+        --jobs vm-swap --boots 10 --alone plant-reclaim
 """
 
 from __future__ import annotations
@@ -27,18 +29,14 @@ from typing import Any
 
 from swingbot_jobs import codec
 from swingbot_jobs.contract.unit_job import UnitJob, spec_sha256
-from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.program import find_metric, load_programs
 from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.testbox.file import load_all
 from tests.demo import process, tree
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 JOBS = ("vm-netperf", "vm-hackbench", "vm-page-fault")
-METRICS = (
-    "netperf.Throughput_Mbps",
-    "hackbench.throughput",
-    "page-fault.per_process_ops",
-    "will-it-scale.per_process_ops",
-)
+PROGRAMS = load_programs(CHECKOUT / "jobs" / "programs")
 
 Levels = dict[str, dict[int, float]]  # "<unit job> <metric>" -> k -> mean of the runs of that boot
 
@@ -51,6 +49,7 @@ class Lab:
     out: Path
     unit_jobs: tuple[UnitJob, ...]
     testbox: str
+    kconfig: str
     boots: int
 
     def worker(self, *words: str | Path) -> dict[str, Any]:
@@ -81,7 +80,8 @@ class Lab:
             json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
         )
         if outcome["status"] == "infra":
-            outcome = self.worker("build", "--repo", self.repo, "--commit", commit, "--out", folder)
+            words = ("--repo", self.repo, "--commit", commit, "--kconfig", self.kconfig)
+            outcome = self.worker("build", *words, "--out", folder)
         if outcome["status"] != "built":
             say(f"  {commit[:12]} {outcome['status']}: {outcome['reason']}")
             return "", {}
@@ -123,9 +123,7 @@ class Lab:
         return values
 
     def _parsed(self, results: Path) -> Iterator[tuple[str, float]]:
-        for name, values in _by_metric(
-            parse_results(results, self.unit_jobs, load_programs(CHECKOUT / "jobs" / "programs"))
-        ).items():
+        for name, values in _by_metric(parse_results(results, self.unit_jobs, PROGRAMS)).items():
             yield name, statistics.fmean(values)
 
 
@@ -133,7 +131,7 @@ def _by_metric(runs: Sequence[Any]) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
     for run in runs:
         for metric, samples in run.samples.items():
-            if metric in METRICS:
+            if (known := find_metric(PROGRAMS, metric)) and known.headline:
                 values.setdefault(f"{run.unit_job} {metric}", []).extend(samples)
     return values
 
@@ -214,11 +212,18 @@ def one_commit(repo: Path, parent: str, patch: str) -> str:
 
 
 def levels_line(levels: Levels) -> str:
-    """What the percentages are of."""
+    """What the percentages are of, and how far the boots spread."""
     return "\n".join(
-        f"- {name}: {', '.join(f'{value:.6g}' for value in by_k.values())}"
+        f"- {name}: {', '.join(f'{value:.6g}' for value in by_k.values())}{_spread(by_k)}"
         for name, by_k in sorted(levels.items())
     )
+
+
+def _spread(by_k: Mapping[int, float]) -> str:
+    values = list(by_k.values())
+    if len(values) < 3:
+        return ""
+    return f" (CV {100 * statistics.stdev(values) / statistics.fmean(values):.3f} %)"
 
 
 def unit_jobs(names: Sequence[str], testbox: str) -> tuple[UnitJob, ...]:
@@ -268,6 +273,7 @@ def main() -> int:
         given.out.resolve(),
         unit_jobs(given.jobs, given.testbox),
         given.testbox,
+        load_all(CHECKOUT / "workers" / "testboxes")[given.testbox].kconfig or "vm-x86_64",
         given.boots,
     )
     try:

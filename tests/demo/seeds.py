@@ -1,4 +1,4 @@
-"""`make seeds N=20 [PLANT=none]`: the demo with seeds 1..N, one line of result each.
+"""`make seeds N=20 [PLANT=none] [WORKLOAD=swap]`: the demo with seeds 1..N, one line each.
 
 What is done is not done again.
 
@@ -35,9 +35,14 @@ def version() -> str:
     return "-".join(line[:6] for line in trees.stdout.split()) or "unknown"
 
 
+def _asked() -> str:
+    """The part of a file's name that tells apart what the demo was asked for."""
+    return "".join(f"-{os.environ[name]}" for name in ("WORKLOAD", "PLANT") if os.environ.get(name))
+
+
 def main() -> int:
     wanted, plant = int(sys.argv[1]), os.environ.get("PLANT") or ""
-    kept = from_environment().cache / "seeds" / f"{version()}{'-' + plant if plant else ''}.jsonl"
+    kept = from_environment().cache / "seeds" / f"{version()}{_asked()}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
     done: dict[int, dict[str, Any]] = (
         {line["seed"]: line for line in map(json.loads, kept.read_text().splitlines())}
@@ -89,7 +94,7 @@ def run(seed: int, plant: str) -> dict[str, Any]:
             "DEMO_RESULT": str(result),
             "DEMO_STATE": f"{scratch}/state",
         }
-        log = from_environment().cache / "seeds" / f"seed-{seed}{'-' + plant if plant else ''}.log"
+        log = from_environment().cache / "seeds" / f"seed-{seed}{_asked()}.log"
         with log.open("w") as sink:
             status = subprocess.run(
                 [sys.executable, "-m", "tests.demo.demo"],

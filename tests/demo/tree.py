@@ -407,9 +407,17 @@ def patch_text(name: str) -> tuple[str, bytes]:
     return f"{subject}\n\n{body.strip()}\n", diff.encode()
 
 
-def plant_of_seed(seed: int) -> str:
+def workload(name: str) -> dict[str, Any]:
+    """What WORKLOAD=`name` watches: `testbox`, `jobs`, and `plants` that a seed picks from."""
+    known: dict[str, dict[str, Any]] = catalogue()["workloads"]
+    if name not in known:
+        raise TreeError(f"there is no workload {name!r}: WORKLOAD is one of {', '.join(known)}")
+    return known[name]
+
+
+def plant_of_seed(seed: int, watched: str = "allocator") -> str:
     """The plant that a seed selects when none is requested."""
-    plants = [name for name, plant in catalogue()["plants"].items() if plant["by_seed"]]
+    plants = workload(watched)["plants"]
     return str(plants[seed % len(plants)])
 
 
