@@ -20,6 +20,7 @@ from .incidents import list_incidents
 from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
 from .patches import patches
 from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
+from .scatter import scatter
 from .standing import standing
 from .tables import list_tables, table
 from .time_use import time_use
@@ -64,10 +65,12 @@ LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id
   LEFT JOIN variant v ON v.id = o.variant
 {where} ORDER BY {order} LIMIT :limit
 """
-_LATEST_BOOTS = (
-    "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM"
-    " boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
-)
+_LATEST_BOOTS = """
+SELECT b.id, b.order_id, b.outcome, b.reason, b.k, b.series, b.seconds, b.booted_at, v.commit,
+  v.subject
+FROM boot b JOIN orders o ON o.id = b.order_id LEFT JOIN variant v ON v.id = o.variant
+WHERE b.testbox = :name ORDER BY b.id DESC LIMIT 30
+"""
 _METRICS = """
 SELECT m.sort_key, m.unit_job, m.metric, m.testbox, c.samples, c.boots,
   (SELECT x.booted_at FROM boot x WHERE x.id = c.latest) AS latest,
@@ -197,9 +200,11 @@ def testbox(conn: sa.Connection, name: str) -> Row:
         row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))}
         for row in rows(conn, _LATEST_BOOTS, name=name)
     ]
+    noise = noise_records(conn, name)
     return testboxes[0] | {
         "latest_boots": boots,
-        "noise": noise_records(conn, name),
+        "noise": noise,
+        "scatter": scatter(conn, name, noise),
         "anchors": anchors(conn, name),
         "anchor_commit": anchor_commit(conn, name),
         "night": night(conn, name, "screen"),

@@ -229,6 +229,9 @@ class LineOfATestbox(TypedDict):
     # shipped jobs: `job`, `runs`, `seconds` of a boot, `measured`, `too_long` (why requests are
     # refused, or null)
     jobs: NotRequired[list[dict[str, Any]]]
+    # of its metrics with a noise record, in shipped jobs: `unit_job`, `metric`, `boots` (those of a
+    # tip), `resolves_pct` and `words` (what so many boots a side show)
+    resolves: NotRequired[list[dict[str, Any]]]
     # boots of one kernel: `pairs`, `days`, `since` (anchor that claimed a change, or null),
     # `restricted` (why reports about it go to mail.to alone, or null)
     aa_record: NotRequired[dict[str, Any]]
@@ -237,10 +240,15 @@ class LineOfATestbox(TypedDict):
 
 
 class Testbox(LineOfATestbox):
-    # the last 30: `id`, `outcome`, `reason`, `k`, `series`, `seconds`, `booted_at`, `order`
+    # the last 30: `id`, `outcome`, `reason`, `k`, `series`, `seconds`, `booted_at`, `order`,
+    # `commit` and `subject` of their kernel
     latest_boots: list[dict[str, Any]]
     # noise records ([noise](noise.md)), each with `alias_of` as of a metric
     noise: list[dict[str, Any]]
+    # boots of kernels with two or more of its last 300, of up to 6 metrics: `unit_job`, `metric`
+    # and `kernels`, each `variant`, `commit`, `subject`, `author` and `boots`: `boot`, `booted_at`,
+    # `runs` and `pct`, in per cent of the mean of the kernel's boots
+    scatter: list[dict[str, Any]]
     anchors: list[dict[str, Any]]  # its anchors
     anchor_commit: str | None  # kernel of its next anchor or night; null before there is one
     # its last [night](testboxes.md#what-can-it-resolve-one-night): `id`, `status`, `reason`,

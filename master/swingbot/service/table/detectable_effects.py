@@ -17,7 +17,7 @@ from swingbot.service.ports import Catalogue
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Metric
+from swingbot_jobs.language.program import Metric, Program
 
 Pairs = Sequence[tuple[int, int]]
 ONE_PAIR: Final = ((0, 1),)
@@ -72,14 +72,8 @@ def detectable_effects(
     effects: list[DetectableEffect] = []
     for testbox, spec in parts:
         for job in specs.get(spec):
-            metrics = catalogue.programs[job.program].metrics.values()
-            known = [
-                seen
-                for metric in metrics
-                if metric.headline
-                and (seen := _of_metric(catalogue.testboxes, noise, testbox, job, metric, table))
-                is not None
-            ]
+            program = catalogue.programs[job.program]
+            known = effects_of_job(program, catalogue.testboxes, noise, testbox, job, table)
             unknown = DetectableEffect(
                 testbox=testbox,
                 unit_job=job.name,
@@ -89,6 +83,23 @@ def detectable_effects(
             )
             effects += known or [unknown]
     return effects
+
+
+def effects_of_job(
+    program: Program,
+    testboxes: KnownTestboxes,
+    noise: Noise,
+    testbox: str,
+    job: UnitJob,
+    table: PlannedTable,
+) -> list[DetectableEffect]:
+    """Return the effects on the headline metrics of a unit job that have a noise record."""
+    seen = (
+        _of_metric(testboxes, noise, testbox, job, metric, table)
+        for metric in program.metrics.values()
+        if metric.headline
+    )
+    return [one for one in seen if one is not None]
 
 
 def _of_metric(

@@ -31,6 +31,7 @@ from . import report as report_page
 from .metric_names import is_of
 from .reproduction import Kits
 from .shown_bisection import SERIES, bisection_history
+from .shown_testbox import scatter_plots
 
 _TAIL_BYTES, _TAIL_LINES, _LINE = 16_384, 40, 500
 # colours and other control sequences of a console
@@ -89,6 +90,7 @@ class Pages:
             "testbox": lambda conn, document: {
                 "acts": _testbox_acts(document),
                 "noise": _noise(document),
+                "plots": scatter_plots(document),
                 "time_uses": TIME_USES,
             },
         }
