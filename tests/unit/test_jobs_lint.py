@@ -111,7 +111,7 @@ def test_two_files_of_one_name_give_their_results_one_name(tmp_path: Path) -> No
 def test_a_job_that_no_kernel_there_can_run_is_a_remark_with_the_fragment() -> None:
     linted = run("lint", "vm-swap.yaml", "--testbox", "vm-mm", "--testbox", "vm-tcg")
     assert linted.output.splitlines()[0] == (
-        "remark: vm-swap.yaml:15: requests on vm-tcg are refused: kernel configuration vm-x86_64"
+        "remark: vm-swap.yaml:17: requests on vm-tcg are refused: kernel configuration vm-x86_64"
         " lacks options that swap: zram needs: CONFIG_SWAP=y, CONFIG_ZRAM=y; add the fragment mm to"
         " the kernel configuration of the tree or the testbox"
     )
