@@ -456,6 +456,7 @@ def test_an_invalid_incident_is_taken_back_once_where_its_mail_was_sent(world: W
         {"r": report},
     ).one()
     assert "We retract our report" in row.body and "broken fan" in row.body
+    assert f"about this mail: {world.lab.settings.web_url}/docs/your-mail\n" in row.body
     headers = bytes(row.message).decode()
     assert f"In-Reply-To: <i{one}.first.1@x.org>" in headers
     assert f"References: <patch@lists.org>\r\n <i{one}.first.1@x.org>" in headers

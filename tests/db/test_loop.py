@@ -35,5 +35,6 @@ def test_a_slow_commit_is_found_and_mailed_once(brain: Brain) -> None:
     report = brain.facts("r")
     assert report["state"] == "sent"
     assert "12.0% worse" in report["body"]
+    assert f"about this mail: {brain.settings.web_url}/docs/your-mail\n" in report["body"]
     brain.run()
     assert len(brain.mails) == 1

@@ -208,6 +208,7 @@ def _facts(
         not_checked=not_checked(finding.gates, headline),
         links={
             "page": f"{url}/report/{report}",
+            "about this mail": f"{url}/docs/your-mail",
             "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
             "bisection": f"{url}/bisection/{ids.show('bisection', bisection.id)}",
             "raw": f"{url}/raw/{ids.show('comparison', comparison.id)}/",

@@ -404,6 +404,7 @@ def _links(
     url = settings.web_url
     links = {
         "page": f"{url}/report/{ids.show('report', number)}",
+        "about this mail": f"{url}/docs/your-mail",
         "incident": f"{url}/incident/{ids.show('incident', case.incident)}",
     }
     return links | (
