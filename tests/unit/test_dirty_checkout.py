@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from swingbot.app import here
+from swingbot.app import here, here_packages
 from swingbot.app.cli import main
 from swingbot.app.remote.checkout import Checkout
 from swingbot.service.ports import RequestError
@@ -138,7 +138,7 @@ def test_here_measures_uncommitted_changes_if_it_is_told_to(
     """Up to the start of the service."""
     a_dirty_checkout(clone)
     (clone / "\x1b[2Junseen").touch()
-    monkeypatch.setattr(here, "missing_packages", list)
+    monkeypatch.setattr(here_packages, "missing_packages", list)
     monkeypatch.setattr(here, "_START_SECONDS", 0.0)
     monkeypatch.chdir(clone)
     before, said = left(clone), {}

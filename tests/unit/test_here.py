@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from swingbot.app import here, process
+from swingbot.app import here, here_packages, process
 from swingbot.app.cli import main
 from swingbot.app.remote.checkout import Checkout
 from swingbot.app.settings import load
@@ -37,7 +37,7 @@ def run(words: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
 
 
 def test_missing_packages_are_those_that_the_installation_names(tmp_path: Path) -> None:
-    lacking = here.missing_packages(lambda program: None, tmp_path)
+    lacking = here_packages.missing_packages(lambda program: None, tmp_path)
     named = set(INSTALL.replace("\\\n", " ").split())
     essential = {"binutils", "gzip", "perl-base", "mawk"}  # a Debian system or gcc has them
     assert set(lacking) - essential <= named
@@ -45,25 +45,26 @@ def test_missing_packages_are_those_that_the_installation_names(tmp_path: Path) 
     for name in ("x86_64-linux-gnu/openssl/opensslv.h", "gelf.h", "stdio.h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert here.missing_packages(lambda program: "/bin/true", tmp_path) == []
+    assert here_packages.missing_packages(lambda program: "/bin/true", tmp_path) == []
 
 
 def test_what_is_missing_is_said_before_anything_starts(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "missing_packages", lambda: ["bc", "flex"])
+    monkeypatch.setattr(here_packages, "missing_packages", lambda: ["bc", "flex"])
     said = run("here", clone, monkeypatch)
     assert said.exit_code == 2 and "apt-get install --no-install-recommends bc flex" in said.output
     monkeypatch.setattr(extras, "missing", lambda names: tuple(names))
     said = run("here", clone, monkeypatch)
     assert said.exit_code == 2 and 'needs the extras "master" and "worker"' in said.output
+    assert "install --no-install-recommends bc flex" in said.output, "both at once"
     assert not (clone / "state").exists()
 
 
 def test_what_a_job_lacks_is_said_before_anything_starts(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "missing_packages", list)
+    monkeypatch.setattr(here_packages, "missing_packages", list)
     monkeypatch.setenv("SWINGBOT_PATHS_CACHE", str(tmp_path / "cache"))
     said = run("here --job vm-page-fault --job vm-will-it-scale", clone, monkeypatch)
     assert said.exit_code == 2 and "swingbot-worker program build will-it-scale" in said.output
@@ -73,7 +74,7 @@ def test_what_a_job_lacks_is_said_before_anything_starts(
 def test_mistakes_end_in_one_sentence(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "missing_packages", list)
+    monkeypatch.setattr(here_packages, "missing_packages", list)
     (tmp_path / "empty").mkdir()
     for words, place, sentence in (
         ("here", tmp_path / "empty", "not a git checkout"),

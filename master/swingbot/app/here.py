@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from swingbot.app import process, tcp_ports
 from swingbot_jobs.borrowed_repository import git_directories
-from swingbot_jobs.contract.compiler import BUILD_TOOLS, programs
 
 BRANCH: Final = "here"
 TESTBOX: Final = "vm-icount"
@@ -27,34 +25,10 @@ _STOP_SECONDS: Final = 90.0
 _UP: Final = b"swingbot is up"
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)  # end the command like Ctrl-C
 _SIGNALS: Final = (signal.SIGINT, *_ENDING)
-# What builds and boots need beside the tools of a build: program or file -> Debian package.
-_PROGRAMS: Final = {
-    "git": "git",
-    "busybox": "busybox",
-    "cpio": "cpio",
-    "qemu-system-x86_64": "qemu-system-x86",
-    "perf": "linux-perf",
-    "hackbench": "rt-tests",
-}
-_HEADERS: Final = {
-    "gelf.h": "libelf-dev",
-    "openssl/opensslv.h": "libssl-dev",
-    "stdio.h": "libc6-dev",
-}
 
 
 class HereError(OSError):
     """The service did not start; the message has its output."""
-
-
-def missing_packages(
-    which: Callable[[str], object] = shutil.which, include: Path = Path("/usr/include")
-) -> list[str]:
-    """Return the Debian packages that a build or a boot lacks on this machine."""
-    wanted = {**BUILD_TOOLS, **programs("gcc"), **_PROGRAMS}
-    lacking = {package for program, package in wanted.items() if which(program) is None}
-    lacking |= {package for name, package in _HEADERS.items() if not _has(include, name)}
-    return sorted(lacking)
 
 
 def missing_programs(files: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
@@ -74,11 +48,6 @@ def missing_programs(files: Sequence[Path], environ: Mapping[str, str]) -> list[
         raise HereError(error.strip() or "swingbot-worker program list says nothing") from None
     needs = [need for job in jobs for need in job["programs"]]
     return list(dict.fromkeys(one["detail"] for one in needs if one["state"] == "missing"))
-
-
-def _has(include: Path, name: str) -> bool:
-    """Return True if a header is in `include`, or in the folder of an architecture below."""
-    return any(file.is_file() for file in (include / name, *include.glob(f"*-linux-gnu*/{name}")))
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:

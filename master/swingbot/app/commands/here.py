@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from swingbot.app import here_packages
 from swingbot.app.commands.completion import JOBS
 from swingbot.app.commands.context import CommandContext, guarded, job_path, read_jobs
 from swingbot.app.commands.requests import (
@@ -60,15 +61,9 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
       swingbot here HEAD..HEAD --dirty
       swingbot here v6.12..HEAD --job vm-netperf.yaml
     """
-    if lacking := extras.missing(("master", "worker")):
-        raise RequestError(extras.advice("swingbot here", lacking))
+    _check_installed()
     from swingbot.app import here as service
 
-    if packages := service.missing_packages():
-        raise RequestError(
-            "`swingbot here` needs Debian packages; as root: apt-get install"
-            f" --no-install-recommends {' '.join(packages)}"
-        )
     checkout = Checkout.around(Path.cwd(), note)
     if checkout is None:
         raise RequestError("this is not a git checkout: run it in a kernel tree")
@@ -97,6 +92,20 @@ def here(range_: str | None, jobs: tuple[str, ...], dirty: bool, dry_run: bool, 
             _measure(session, names, ends, files, dry_run=dry_run, yes=yes)
         finally:
             _cancel_open(session)
+
+
+def _check_installed() -> None:
+    """Raise RequestError with all that is missing on this machine, and how to install it."""
+    said = []
+    if lacking := extras.missing(("master", "worker")):
+        said.append(extras.advice("swingbot here", lacking))
+    if packages := here_packages.missing_packages():
+        said.append(
+            "swingbot here needs Debian packages; as root: apt-get install"
+            f" --no-install-recommends {' '.join(packages)}"
+        )
+    if said:
+        raise RequestError("\n".join(said))
 
 
 def _measure(
