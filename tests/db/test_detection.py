@@ -122,7 +122,7 @@ def test_metrics_of_bisections_alone_are_folded_by_their_noise_records(
             text = client.get(path).text
             assert text.count("hackbench.throughput_avg") == 1, path
             assert '<span class="n">= hackbench.throughput_avg</span>' in text
-            assert text.count(">hackbench.throughput_worst</") == 1, path
+            assert ">hackbench.throughput_worst</" in text, path
 
 
 def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
