@@ -189,17 +189,36 @@ ROWS: Final = {
 }
 
 
+# What is private by kind: the type of its key. Functions in PL/pgSQL, because each session plans
+# their queries once: as part of each policy, these cost more than most pages.
+_KEYS: Final = {
+    "comparison": "bigint",
+    "variant": "bigint",
+    "build": "text",
+    "order": "bigint",
+    "attempt": "bigint",
+    "boot": "bigint",
+    "run": "bigint",
+    "result_root": "bigint",
+}
+_COLUMNS: Final = {"build": "build_key", "order": "order_id"}  # where it is not the kind
+
+
+def _function(kind: str, key_type: str) -> str:
+    """With the rights of its owner: the keys of what is private (db/views/04_private.sql)."""
+    return (
+        f"CREATE FUNCTION {ROLE}.private_{kind}() RETURNS SETOF {key_type} LANGUAGE plpgsql STABLE"
+        " SECURITY DEFINER ROWS 10 AS $$ BEGIN RETURN QUERY SELECT"
+        f" {_COLUMNS.get(kind, kind)} FROM swingbot.private_{kind}; END $$"
+    )
+
+
 def _public(kind: str, key: str = "") -> str:
-    """The column `key` names nothing private of this kind (db/views/04_private.sql)."""
-    column = {"order": "order_id", "build": "build_key"}.get(kind, kind)
-    key = key or column
-    return f"({key} IN (SELECT {column} FROM swingbot.private_{kind})) IS NOT TRUE"
+    """The column `key` names nothing private of this kind."""
+    column = key or _COLUMNS.get(kind, kind)
+    return f"({column} IN (SELECT {ROLE}.private_{kind}())) IS NOT TRUE"
 
 
-_HIDING: Final = tuple(
-    f"private_{kind}"
-    for kind in ("comparison", "variant", "build", "order", "attempt", "boot", "run")
-)
 PRIVATE: Final = {
     "comparison": _public("comparison", "id"),
     **dict.fromkeys(
@@ -221,7 +240,7 @@ PRIVATE: Final = {
     "boot": _public("boot", "id"),
     **dict.fromkeys(("run", "boot_mean"), _public("boot")),
     **dict.fromkeys(("reparse", "sample"), _public("run")),
-    "result_root": "(id IN (SELECT result_root FROM swingbot.private_run)) IS NOT TRUE",
+    "result_root": _public("result_root", "id"),
 }
 
 # Its comment is the digest of all this; it goes with the tables.
@@ -275,8 +294,9 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     Locks no table if nothing has changed.
     """
     conn.exec_driver_sql(_MAKE.replace("%", "%%"))
+    functions = [_function(kind, key_type) for kind, key_type in _KEYS.items()]
     comment = f"SELECT obj_description(to_regclass('{_DIGESTED}'), 'pg_class')"
-    policies = map(str, (*ROWS.items(), *PRIVATE.items()))
+    policies = map(str, (*ROWS.items(), *PRIVATE.items(), *functions))
     digest = hashlib.sha256("\n".join([_OWNED, _CHANGES, *policies, *views]).encode())
     stored = conn.exec_driver_sql(comment).scalar()
     found = ", ".join(f"to_regrole('{role}')" for role in _TAKEN)
@@ -296,6 +316,8 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
             f"CREATE POLICY person ON swingbot.{table} FOR SELECT TO {PERSON} USING (true);"
             f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
         )
+    for function in functions:
+        conn.exec_driver_sql(function)
     for table, rows in PRIVATE.items():
         conn.exec_driver_sql(
             f"CREATE POLICY private ON swingbot.{table} AS RESTRICTIVE FOR SELECT"
@@ -304,7 +326,6 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     conn.exec_driver_sql(
         f"""
         GRANT USAGE ON SCHEMA {ROLE}, swingbot TO {PERSON};
-        GRANT SELECT ON {", ".join(f"swingbot.{view}" for view in _HIDING)} TO {ROLE}, {PERSON};
         DO $$
         DECLARE
             found record;

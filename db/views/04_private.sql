@@ -4,7 +4,7 @@
 -- Grafana's users can set it, and see nothing private.
 CREATE OR REPLACE FUNCTION swingbot.hidden(private_to text[]) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT private_to IS NOT NULL AND NOT coalesce(
-        current_user IN ('swingbot_scoped', 'swingbot_changes', 'swingbot_person') AND current_setting('swingbot.person', true) = ANY(private_to), false)
+        current_setting('role') IN ('swingbot_scoped', 'swingbot_changes', 'swingbot_person') AND current_setting('swingbot.person', true) = ANY(private_to), false)
 $$;
 
 CREATE OR REPLACE VIEW private_comparison AS
@@ -36,3 +36,6 @@ SELECT b.id AS boot FROM private_order p JOIN boot b ON b.order_id = p.order_id;
 
 CREATE OR REPLACE VIEW private_run AS
 SELECT r.id AS run, r.result_root FROM private_boot p JOIN run r ON r.boot = p.boot;
+
+CREATE OR REPLACE VIEW private_result_root AS
+SELECT result_root FROM private_run WHERE result_root IS NOT NULL;
