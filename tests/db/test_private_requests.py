@@ -20,6 +20,7 @@ from tests.hidden import LEAK, LEVEL, METRIC, UNIT_JOB, WORD, Hidden, addresses,
 from tests.postgres import Server
 from tests.served import Served, served
 
+BOOTS_READY = 'swingbot_orders{kind="boot",state="ready"} '
 OPEN = {"SWINGBOT_WEB_RATE": "0", "SWINGBOT_WEB_WRITE_RATE": "0"}
 
 
@@ -163,6 +164,16 @@ def test_grafana_sees_nothing_private_whatever_it_sets(world: World) -> None:
             rows = str(conn.exec_driver_sql(f"SELECT * FROM swingbot.{view}").all())
             assert not LEAK.search(rows), view
             assert not [one for one in world.hidden.commits if one in rows], view
+
+
+def test_the_counts_of_a_monitoring_system_are_those_of_all_orders(world: World) -> None:
+    """Whoever asks first: the numbers are read once for several."""
+    ready = "SELECT count(*) FROM orders WHERE kind = 'boot' AND state = 'ready'"
+    with world.site.engine.connect() as conn:
+        wanted = conn.exec_driver_sql(ready).scalar_one()
+    text = world.site.client.get("/metrics").text
+    [line] = [one for one in text.splitlines() if one.startswith(BOOTS_READY)]
+    assert float(line.removeprefix(BOOTS_READY)) == wanted
 
 
 def test_a_table_is_private_until_it_is_published(serve: Serve) -> None:
