@@ -16,7 +16,7 @@ from swingbot.core.model.report_documents import Recipients
 from swingbot.core.model.statuses import ReportState
 from swingbot.web.access.forms import Forms
 from swingbot.web.http.fair_threads import FairThreads, client_of
-from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot.web.pages.refused import REFUSALS, answer_once, refused
 
 Foresee = Callable[[str, str, str | None], Recipients]
 Readdress = Callable[[int, str], ReportState]
@@ -52,15 +52,10 @@ def routes(
         id = request.path_params["id"]
         number = ids.read(id, "report")[1]
 
-        async def make(person: Person) -> Response:
-            who = f"{person.who} (web)"
-            try:
-                state = await threads.run(client_of(request), readdress, number, who)
-            except REFUSALS as error:
-                return refused(error)
-            return JSONResponse({"id": id, "state": state})
+        def state(person: Person) -> dict[str, str]:
+            return {"id": id, "state": readdress(number, f"{person.who} (web)")}
 
-        return await forms.once.answer(request, person, make)
+        return await answer_once(forms, threads, request, person, state)
 
     return [
         Route("/recipients.json", foreseen, methods=["GET"]),

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.web.access.forms import Forms
-from swingbot.web.http.fair_threads import FairThreads, client_of
+from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
-from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot.web.pages.refused import answer_once
 from swingbot_jobs.codec import Sparse
 
 Cancel = Callable[[str, Person, int | None], str]
@@ -56,14 +56,10 @@ def routes(
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
 
-        async def make(person: Person) -> Response:
-            try:
-                was = await threads.run(client_of(request), cancel, id, person, None)
-            except REFUSALS as error:
-                return refused(error)
-            return JSONResponse({"id": id, "was": was})
+        def cancelled(person: Person) -> dict[str, str]:
+            return {"id": id, "was": cancel(id, person, None)}
 
-        return await forms.once.answer(request, person, make)
+        return await answer_once(forms, threads, request, person, cancelled)
 
     return [
         route

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role, refusal
@@ -16,8 +16,8 @@ from swingbot.core.model import ids
 from swingbot.core.proof.proof_request import ProofRequest
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
-from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
-from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot.web.http.fair_threads import FairThreads, in_turn
+from swingbot.web.pages.refused import answer_once
 
 Foresee = Callable[[int, Sequence[str]], Sequence[Any]]
 Prove = Callable[[int, Sequence[str], str], bool]
@@ -40,18 +40,12 @@ def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -
         if not asked.dry_run and (why := refusal(person, Role.OPERATOR)):
             raise HTTPException(403, why)
 
-        async def make(person: Person) -> Response:
-            who = f"{person.who} (web)"
-            try:
-                return JSONResponse({"id": id} | await threads.run(client_of(request), answer, who))
-            except REFUSALS as error:
-                return refused(error)
-
-        def answer(who: str) -> dict[str, Any]:
+        def answer(person: Person) -> dict[str, Any]:
             if asked.dry_run:
-                return {"costs": [asdict(one) for one in foresee(number, asked.gates)]}
-            return {"measures_parent_first": prove(number, asked.gates, who)}
+                return {"id": id, "costs": [asdict(one) for one in foresee(number, asked.gates)]}
+            parent_first = prove(number, asked.gates, f"{person.who} (web)")
+            return {"id": id, "measures_parent_first": parent_first}
 
-        return await forms.once.answer(request, person, make)
+        return await answer_once(forms, threads, request, person, answer)
 
     return [Route("/incident/{id}/prove", proved, methods=["POST"])]

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 from swingbot.web.access.forms import Forms
-from swingbot.web.http.fair_threads import FairThreads, client_of
+from swingbot.web.http.fair_threads import FairThreads
 from swingbot.web.pages.acts import Act, ActPages, ActPlan
-from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot.web.pages.refused import answer_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ def routes(
     """
 
     def plan(person: Person, id: str, sent: _Publication) -> ActPlan:
-        names = ", ".join(readers(id)) or "nobody"
-        return ActPlan(lines=[f"until now {names} may read it, beside operators"])
+        names = ", ".join([*readers(id), "operators"])
+        return ActPlan(lines=[f"only these may read it now: {names}"])
 
     def do(person: Person, id: str, sent: _Publication) -> None:
         publish(id, person)
@@ -57,14 +57,11 @@ def routes(
         id = request.path_params["id"]
         ids.read(id, request.url.path.split("/")[1])
 
-        async def make(person: Person) -> Response:
-            try:
-                await threads.run(client_of(request), publish, id, person)
-            except REFUSALS as error:
-                return refused(error)
-            return JSONResponse({"id": id})
+        def published(person: Person) -> dict[str, str]:
+            publish(id, person)
+            return {"id": id}
 
-        return await forms.once.answer(request, person, make)
+        return await answer_once(forms, threads, request, person, published)
 
     return [
         route

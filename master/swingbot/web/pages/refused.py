@@ -1,18 +1,23 @@
-"""What a script is told whose request is refused."""
+"""What a script is told: what its request did, or why it is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
+from swingbot.core.access.roles import Person
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.access import CarriedOut
 from swingbot.service.asked.asker import NotYours
 from swingbot.service.ports import GitError, RequestError
 
+from ..access.forms import Forms
 from ..http.error_response import problem
+from ..http.fair_threads import FairThreads, client_of
 
 
 class OverQuota(Exception):
@@ -34,3 +39,24 @@ def refused(error: Exception) -> JSONResponse:
     elif isinstance(error, CarriedOut):
         status = HTTPStatus.CONFLICT
     return problem(status, str(error))
+
+
+async def answer_once(
+    forms: Forms,
+    threads: FairThreads,
+    request: Request,
+    person: Person,
+    act: Callable[[Person], Mapping[str, Any]],
+) -> Response:
+    """Run `act` when it is the client's turn, and answer with its document or why it refuses.
+
+    With an Idempotency-Key it runs once; `act` gets the person with that key.
+    """
+
+    async def make(person: Person) -> Response:
+        try:
+            return JSONResponse(await threads.run(client_of(request), act, person))
+        except REFUSALS as error:
+            return refused(error)
+
+    return await forms.once.answer(request, person, make)

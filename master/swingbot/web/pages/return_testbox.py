@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from swingbot.core.access.roles import Person, Role
@@ -14,9 +14,9 @@ from swingbot.service.lab import set_testboxes
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.http import json_body
-from swingbot.web.http.fair_threads import FairThreads, client_of, in_turn
+from swingbot.web.http.fair_threads import FairThreads, in_turn
 from swingbot.web.pages.acts import Act, ActPages, ActPlan, Field
-from swingbot.web.pages.refused import REFUSALS, refused
+from swingbot.web.pages.refused import answer_once
 
 
 def routes(
@@ -57,13 +57,9 @@ def routes(
         name = request.path_params["name"]
         sent = await in_turn(request, json_body.read, SentReturn, await request.body())
 
-        async def make(person: Person) -> Response:
-            try:
-                was = await threads.run(client_of(request), resume, name, sent, person)
-            except REFUSALS as error:
-                return refused(error)
-            return JSONResponse({"testbox": name, "was": was})
+        def returned(person: Person) -> dict[str, str]:
+            return {"testbox": name, "was": resume(name, sent, person)}
 
-        return await forms.once.answer(request, person, make)
+        return await answer_once(forms, threads, request, person, returned)
 
     return acts.routes("/testbox/{name}/resume", act, answer, threads)
