@@ -443,12 +443,12 @@ CREATE TABLE comparison (
     reason       text,
     answer       jsonb,                                                 -- what a night of anchor boots says of its testbox (core/plan/long_screening.py)
     request_key  text UNIQUE,                                           -- makes repeated requests idempotent
-    private_to   text[],                                                -- who may read it beside operators, until it is published; NULL: everybody
+    private_to   text[],                                                -- who may read it, with operators, until it is published; NULL: everybody
     created_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz
 );
-
 CREATE INDEX comparison_private ON comparison (id) WHERE private_to IS NOT NULL;
+
 CREATE TABLE comparison_arm (                                           -- a row of the table: one kernel, and how it is booted
     comparison bigint NOT NULL REFERENCES comparison,
     arm        integer NOT NULL CHECK (arm >= 0),                       -- its position, from 0

@@ -296,7 +296,7 @@ def cancel(session: CommandContext, id_: str) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=ids_of("comparisons", "experiments"))
 @with_session
 def publish(session: CommandContext, id_: str) -> None:
     """Let everybody read a private comparison or experiment, and its kernels.

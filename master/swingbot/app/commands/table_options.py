@@ -117,8 +117,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
         most=LOOKS,
     ),
     "private-to": Option(
-        help="Who may read the table and its new kernels until `swingbot publish`, beside you and"
-        " operators: names, or `me` for nobody else.",
+        help="Hide the table and its new kernels until `swingbot publish`: only you, those named"
+        " and operators read them; `me` names nobody else.",
         metavar="me|NAME[,...]",
         several=True,
         listed=True,

@@ -226,7 +226,7 @@ class Table(TypedDict):
     unjudged: int  # counters without a row: others have stronger evidence
     status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
     reason: str | None
-    private_to: list[str] | None  # who may read it beside operators; null: everybody
+    private_to: list[str] | None  # who may read it, with operators; null: everybody
     created_at: str
     ended_at: str | None
     seconds: float

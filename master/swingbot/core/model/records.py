@@ -337,7 +337,7 @@ class Comparison:
     min_effect_pct: float | None = None
     reason: str | None = None  # why it failed or was cancelled; for an anchor: its mark
     request_key: str | None = None  # repeated requests with the same key are one request
-    private_to: tuple[str, ...] | None = None  # who may read it beside operators; None: everybody
+    private_to: tuple[str, ...] | None = None  # who may read it, with operators; None: everybody
 
     @property
     def base(self) -> int:
@@ -361,7 +361,7 @@ class Comparison:
 
 
 def may_read(table: Comparison, name: str | None) -> bool:
-    """Whether the person of this name (None: anonymous), who is no operator, may read a table."""
+    """Whether somebody without the role operator may read a table; `name` is None for anonymous."""
     return table.private_to is None or name in table.private_to
 
 
@@ -382,7 +382,7 @@ class NewComparison:
     looks_stated: int = 1  # how often it may be judged at the stated error rate
     min_effect_pct: float | None = None  # None: that of the tree
     request_key: str | None = None
-    private_to: Sequence[str] | None = None  # who may read it beside operators; None: everybody
+    private_to: Sequence[str] | None = None  # who may read it, with operators; None: everybody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

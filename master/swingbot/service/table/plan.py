@@ -326,7 +326,7 @@ def _readers(access: Access, request: TableRequest) -> list[str] | None:
     others = {name for name in request.private_to if name != ALONE}
     if unknown := sorted(others - access.holders()):
         raise RequestError(
-            f"{unknown[0][:80]!r} has no token, so nobody of that name could read the table",
+            f"{unknown[0][:80]!r} has no token and cannot read the table",
             key="private-to",
         )
     return sorted({*person, *others})

@@ -12,7 +12,7 @@ from swingbot.service.table.find_existing import table_with
 
 
 def readers_of(transaction: OpenTransaction, id: str) -> tuple[str, ...]:
-    """Return who may read a private table beside operators. Raises NotFound, RequestError."""
+    """Return who may read a private table, operators apart. Raises NotFound, RequestError."""
     with transaction("look at a table") as tx:
         return _private(tx.comparisons, id).private_to or ()
 

@@ -25,7 +25,7 @@ _LISTS: Final = {
     "testbox": "names; none: those of the tree",
     "against": "references: above, first, base, pair, or names of rows",
     "with": "columns beside the numbers",
-    "private_to": "names of who may read it beside you; `me`: nobody; none: everybody",
+    "private_to": "names of those who may read it too, or `me`; none: everybody may read it",
 }
 _NUMBERS: Final = {
     "boots": "boots of each row",

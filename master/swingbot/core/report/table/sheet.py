@@ -130,7 +130,7 @@ class Sheet:
     programs: Mapping[str, str] = field(default_factory=dict)  # by unit job
     differ: tuple[str, ...] = ()  # facts that differ between a row and its reference
     runs: _Runs = field(default_factory=dict)
-    private_to: tuple[str, ...] | None = None  # who may read it beside operators; None: everybody
+    private_to: tuple[str, ...] | None = None  # who may read it, with operators; None: everybody
     unjudged: int = 0  # counters without a row: the evidence of others was stronger
 
     def shown(self, *, counters: bool = False) -> list[Block]:
