@@ -85,6 +85,8 @@ def addresses(site: Served, hidden: Hidden, numbers: dict[str, list[int]]) -> li
             paths += [f"/testbox/quokka-box{end}" for end in ("", ".json")]
             paths += [f"/kernel/{hidden.build_key}{end}" for end in ("", ".json")]
             paths += [f"/tree/mm-demo{end}" for end in ("", ".json")]
+        elif path == "/person/{name}":
+            paths = ["/person/Ada", f"/person/{WORD} Quentin"]
         elif "{id}" in path:
             first = path.split("/")[1]
             paths = [

@@ -300,6 +300,8 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
             yield from (
                 f"{address}/resume" for address in sorted(nouns) if address.startswith("/testbox/")
             )
+        case "/person/{name}":
+            yield "/person/operator"
         case "/docs/{name:path}":
             yield "/docs/glossary"
         case _ if "{id}" in path:

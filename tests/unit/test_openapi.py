@@ -46,7 +46,7 @@ OTHERS: Final = {
     *(f"GET /{kind}/{{id}}/progress" for kind in (*ids.TABLES, "bisection")),
     *("GET /bisection/{id}/log.txt", "GET /bisection/{id}/log.jsonl"),
     *(f"GET /{kind}/{{id}}/reproduce.tar.gz" for kind in ("report", *ids.TABLES)),
-    "GET /raw/{id}",
+    *("GET /raw/{id}", "GET /person/{name}"),
     *("GET /artifacts/{sha256}", "PUT /artifacts/{sha256}", "GET /attempts/{id}"),
     *("PUT /attempts/{id}/phase", "PUT /attempts/{id}/outcome.json"),
 }

@@ -27,6 +27,7 @@ from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .news import testbox_news, tree_news
 from .orders import boot, first_samples_of_boot, kernel, list_orders, metrics_of_boot, order
 from .overview import REACHABLE, open_work, reachable, status
+from .people import person
 from .posted import posted
 from .proof import gates
 from .raw import (
@@ -120,6 +121,7 @@ __all__ = [
     "order",
     "other_metrics_of_table",
     "outgoing",
+    "person",
     "posted",
     "raw_manifest",
     "reachable",

@@ -37,6 +37,7 @@ SELECT c.id, c.kind, t.name AS tree, c.change, c.against, c.columns, c.first_k, 
        c.looks, c.looks_stated, coalesce(c.min_effect_pct, t.min_effect_pct) AS min_effect_pct,
        c.unjudged, c.status, c.reason, c.private_to, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds,
+       ARRAY(SELECT q.who FROM asked q WHERE q.comparison = c.id ORDER BY q.at, q.who) AS asked_by,
        (SELECT max(i.id) FROM incident i WHERE i.comparison = c.id) AS incident
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id
 """
@@ -138,22 +139,27 @@ _MEASURED = _BOOTS_OF + (
     "JOIN measured_metric m ON m.id = s.measured "
     "GROUP BY m.unit_job, m.metric ORDER BY m.unit_job, m.metric"
 )
-_LIST = """
-SELECT {key}, c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at,
-       c.ended_at,
+# Of rows `r`, the one that a reader wants to know first.
+HEADLINE: Final = """
+(array_agg(jsonb_build_object('metric', r.metric, 'unit_job', r.unit_job,
+    'testbox', r.testbox, 'arm', r.arm, 'verdict', r.verdict, 'change_pct', r.change_pct,
+    'interval_pct', r.detail->'interval_pct', 'margin_pct', r.detail->'margin_pct',
+    'more_boots', r.detail->'more_boots', 'better', r.detail->'better')
+  ORDER BY array_position(ARRAY['worse', 'changed', 'better', 'unclear', 'invalid', 'same'],
+    r.verdict), abs(r.change_pct) DESC NULLS LAST, r.testbox, r.unit_job)
+  FILTER (WHERE r.comparison IS NOT NULL))[1]
+"""
+_LIST = f"""
+SELECT {{key}}, c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at,
+       c.ended_at, ARRAY(SELECT q.who FROM asked q WHERE q.comparison = c.id ORDER BY q.at, q.who)
+         AS asked_by,
        (SELECT jsonb_agg(jsonb_build_object('name', a.name, 'commit', v.commit,
            'subject', v.subject) ORDER BY a.arm)
          FROM comparison_arm a JOIN variant v ON v.id = a.variant
          WHERE a.comparison = c.id) AS arms,
        (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p
          WHERE p.comparison = c.id) AS testboxes,
-       (array_agg(jsonb_build_object('metric', r.metric, 'unit_job', r.unit_job,
-           'testbox', r.testbox, 'arm', r.arm, 'verdict', r.verdict, 'change_pct', r.change_pct,
-           'interval_pct', r.detail->'interval_pct', 'margin_pct', r.detail->'margin_pct',
-           'more_boots', r.detail->'more_boots', 'better', r.detail->'better')
-         ORDER BY array_position(ARRAY['worse', 'changed', 'better', 'unclear', 'invalid', 'same'],
-           r.verdict), abs(r.change_pct) DESC NULLS LAST, r.testbox, r.unit_job)
-         FILTER (WHERE r.comparison IS NOT NULL))[1] AS headline,
+       {HEADLINE} AS headline,
        count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
        count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
        count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
@@ -163,9 +169,9 @@ FROM comparison c
 JOIN tree t ON t.id = c.tree
 LEFT JOIN comparison_row r ON r.comparison = c.id AND r.against = c.against[1]
   AND (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL
-{where}
+{{where}}
 GROUP BY c.id, t.name
-ORDER BY {order} LIMIT :limit
+ORDER BY {{order}} LIMIT :limit
 """
 _OPEN: Final = ("waiting", "running")
 

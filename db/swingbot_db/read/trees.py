@@ -13,8 +13,6 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import TestboxState, words
 
 from . import testbox_status
-from .bisections import bisection, list_bisections
-from .estimate import LabQueue
 from .histories import histories
 from .incidents import list_incidents
 from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
@@ -22,8 +20,9 @@ from .patches import patches
 from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
 from .scatter import scatter
 from .standing import standing
-from .tables import list_tables, table
+from .tables import list_tables
 from .time_use import time_use
+from .under_way import under_way
 from .variants import variants
 
 _TREES = """
@@ -138,21 +137,11 @@ def tree(conn: sa.Connection, name: str) -> Row:
         "id": shown("tree", row["id"]),
         "standing": standing(conn, row["id"]),
         "incidents": list_incidents(conn, {"tree": row["name"], "status": "open"}, 20),
-        **_open(conn, row["name"]),
+        **under_way(conn, {"tree": row["name"]}),
         "patches": patches(conn, row["id"]),
         "histories": histories(conn, row["id"]),
         "changes": changes,
         "tables": list_tables(conn, {"tree": row["name"]}, 30),
-    }
-
-
-def _open(conn: sa.Connection, name: str) -> Row:
-    tables = list_tables(conn, {"tree": name, "status": "waiting,running"}, 20)
-    searches = list_bisections(conn, {"tree": name, "status": "running"}, 10)
-    queue = LabQueue.load(conn) if tables or searches else None
-    return {
-        "open_tables": [table(conn, one["id"], metrics=[], queue=queue) for one in tables],
-        "open_bisections": [bisection(conn, one["id"], queue=queue) for one in searches],
     }
 
 

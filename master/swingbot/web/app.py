@@ -35,6 +35,7 @@ from .http.render import Renderer
 from .http.snapshot_reader import SnapshotReader
 from .pages.feeds import Feeds
 from .pages.kinds import Pages
+from .pages.person import PersonPages
 from .pages.posted import PostedCommits
 from .pages.raw import RawPages
 from .pages.reproduction import Kits
@@ -118,6 +119,7 @@ def make_app(
         *TablePages(source, renderer, stored.kernels, kits=kits is not None).routes(),
         *Feeds(source, settings.web_url).routes(),
         *SearchPages(source, renderer).routes(),
+        *PersonPages(source, renderer).routes(),
         *PostedCommits(source).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),

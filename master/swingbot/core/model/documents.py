@@ -226,6 +226,7 @@ class Table(TypedDict):
     unjudged: int  # counters without a row: others have stronger evidence
     status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
     reason: str | None
+    asked_by: list[str]  # people who asked for it with a token; empty: the service or its host
     private_to: list[str] | None  # who may read it, with operators; null: everybody
     created_at: str
     ended_at: str | None

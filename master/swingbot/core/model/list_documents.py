@@ -16,6 +16,7 @@ class LineOfATable(TypedDict):
     boots: int  # boots of each kernel
     status: str  # `waiting`, `running`, `done`, `failed` or `cancelled`
     reason: str | None
+    asked_by: list[str]  # people who asked for it with a token; empty: the service or its host
     created_at: str
     ended_at: str | None
     testboxes: list[str]

@@ -38,6 +38,7 @@ _MORE: Final = {
     **dict.fromkeys(
         (
             "/results.csv",
+            "/person/{name}",
             "/metric/{tree}/{testbox}/{names:path}",
             "/plot/{id}/values.svg",
             "/plot/{id}.svg",

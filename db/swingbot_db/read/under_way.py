@@ -1,0 +1,23 @@
+"""Requests of a tree or a person that are not over, each with what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from .bisections import bisection, list_bisections
+from .estimate import LabQueue
+from .rows import Row
+from .tables import list_tables, table
+
+
+def under_way(conn: sa.Connection, only: Mapping[str, str]) -> Row:
+    """`open_tables` and `open_bisections`; `only` is a filter that both lists have."""
+    tables = list_tables(conn, {**only, "status": "waiting,running"}, 20)
+    searches = list_bisections(conn, {**only, "status": "running"}, 10)
+    queue = LabQueue.load(conn) if tables or searches else None
+    return {
+        "open_tables": [table(conn, one["id"], metrics=[], queue=queue) for one in tables],
+        "open_bisections": [bisection(conn, one["id"], queue=queue) for one in searches],
+    }
