@@ -225,6 +225,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     jobs = str(ROOT / "jobs" / "vm-page-fault.yaml")
     lab.run("unit jobs", "jobs", "expand", jobs, "--testbox", "vm-icount")
     lab.run("lint", "jobs", "lint", jobs)
+    lab.run("cover", "jobs", "cover", "mm/memory.c", "--tree", "fake")
 
 
 def ask_over_http(lab: Scripts, commits: Sequence[str]) -> None:

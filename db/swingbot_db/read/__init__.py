@@ -17,6 +17,7 @@ from .boot_order import boot_order
 from .changes import list_of_changes, table_of_changes
 from .choices import LISTS, list_choices
 from .compilers import list_compilers
+from .cover import counted_boots, counted_calls
 from .estimate import LabQueue, mean_boot_seconds
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
@@ -82,6 +83,8 @@ __all__ = [
     "can_limit",
     "check",
     "controller",
+    "counted_boots",
+    "counted_calls",
     "first_samples_of_boot",
     "found_culprits",
     "gates",

@@ -347,6 +347,17 @@ class Mirror:
         arguments = ("diff", "--name-only", "--no-renames", old, new, "--")
         return self._between.get((old, new), lambda: tuple(self._git(*arguments).splitlines()))
 
+    def whole_functions(self, commit: str) -> str:
+        """Return the diff of `commit` to its first parent, with the whole of each function in it.
+
+        Raises GitError for a root commit.
+        """
+        arguments = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", *_DIFF)
+        return self._git(
+            *(*arguments, "--function-context", f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),
+            within=git_limits.WRITING_A_PATCH,
+        )
+
     def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]:
         """Return the paths that each commit of `first_parents(good, bad)` changes relative to its
         first parent.

@@ -9,7 +9,9 @@ from typing import IO, Any, Final
 
 from swingbot.adapters.reader_child import Answer, serve
 from swingbot.core.proof import code, executed
+from swingbot.core.proof.cover import source_path
 from swingbot.core.report.table.code_size import code_lines
+from swingbot.core.text.nearest import meant_by
 from swingbot_jobs.kernel_diff import (
     BadRecord,
     CodeChange,
@@ -79,6 +81,24 @@ def _executed(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
     return {"result": asdict(result)}
 
 
+def _functions(document: dict[str, Any], file: IO[bytes]) -> dict[str, Any]:
+    """List the functions of each of these `objects`; what may be meant for those that it lacks."""
+    record, _ = _records(document, file)
+    paths = record.paths()
+    unknown = [path for path in document["objects"] if path not in paths]
+    sources = sorted(map(source_path, paths)) if unknown else []
+    names = executed.namesakes(record)
+    return {
+        "functions": [
+            {"name": name, "object": path, "alike": names[name] > 1, "hooked": hooked}
+            for path in document["objects"]
+            if path in paths
+            for name, hooked in executed.hooked(record, path).items()
+        ],
+        "unknown": {path: meant_by(source_path(path), sources) for path in unknown},
+    }
+
+
 def _records(document: dict[str, Any], file: IO[bytes]) -> tuple[KernelRecord, KernelRecord]:
     records = [read_record(file.read(size)) for size in document["sizes"]]
     return records[0], records[-1]
@@ -95,6 +115,7 @@ QUESTIONS: Final[Mapping[str, Answer]] = {
     "code": _code,
     "watched": _watched,
     "executed": _executed,
+    "functions": _functions,
 }
 
 

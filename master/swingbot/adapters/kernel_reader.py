@@ -15,6 +15,7 @@ from swingbot.adapters import limits
 from swingbot.adapters.limited_reader import ReaderProcess, copy_most
 from swingbot.adapters.process import PATIENCE
 from swingbot.adapters.remembered import Remembered
+from swingbot.core.proof.cover import CodeFunction
 from swingbot.core.proof.gates import GateResult
 from swingbot.service.ports.kernels import CodeGrowth, NoRecord, RecordFiles
 from swingbot.service.ports.results import ReadingStopped, TooMuchReading, Unreadable
@@ -77,6 +78,12 @@ class ChildKernelRecords:
         }
         answer = self._answer(question, base, head)
         return codec.typed(GateResult, answer["result"])
+
+    def functions(
+        self, kernel: RecordFiles, objects: Sequence[str]
+    ) -> tuple[list[CodeFunction], dict[str, str]]:
+        answer = self._answer({"read": "functions", "objects": list(objects)}, kernel, kernel)
+        return [codec.typed(CodeFunction, row) for row in answer["functions"]], answer["unknown"]
 
     def _answer(
         self, question: Mapping[str, Any], base: RecordFiles, head: RecordFiles

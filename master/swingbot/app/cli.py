@@ -45,7 +45,7 @@ COMMANDS: Final = {
     "here": Place(
         "here:here", "Measure commits of this checkout (needs no service)", _DEVELOPER, ()
     ),
-    "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
+    "jobs": Place("jobs:jobs", "Expand and check job files; what code they run", _DEVELOPER, ()),
     "show": Place(
         "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK, ()
     ),

@@ -104,7 +104,7 @@ COUNTED_CHARACTERS: Final = 60_000
 KIT_COMMITS: Final = 50
 # Metric names of a unit job on a testbox; those that only untrusted kernels reported have a
 # limit of their own. The monitors of a machine with 256 CPUs, 640 interrupts and 8 nodes give 4000.
-METRIC_NAMES: Final = 16_000
+METRIC_NAMES: Final = 24_000
 # Judged counters of a comparison on a testbox; a usual machine has 350.
 JUDGED_COUNTERS: Final = 500
 # Metrics judged for a page, each on one testbox.

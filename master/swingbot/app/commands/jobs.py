@@ -1,4 +1,4 @@
-"""`swingbot jobs expand` and `lint`: expand and check job files."""
+"""`swingbot jobs expand`, `lint` and `cover`: expand and check job files, and what they run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from swingbot.app.commands.context import (
     shipped_jobs,
     with_session_json,
 )
+from swingbot.app.commands.jobs_cover import jobs_cover
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.longest_boot import too_long
 from swingbot.core.raw.result_root import TOP, path_params, segment
@@ -38,7 +39,10 @@ from swingbot_jobs.testbox.file import load_all
 
 @click.group()
 def jobs() -> None:
-    """Expand and check job files."""
+    """Expand and check job files, and show what code they run."""
+
+
+jobs.add_command(jobs_cover)
 
 
 @jobs.command("expand")

@@ -115,3 +115,20 @@ class Lint(TypedDict):
     findings: list[dict[str, Any]]  # what is wrong, by file and line
     unit_jobs: dict[str, Any]  # unit jobs of each file
     boot_seconds: dict[str, Any]  # seconds of a boot of each
+
+
+class CoveredFunction(TypedDict):
+    name: str
+    source: str  # path of the source
+    seen: str  # `counted`, or why its calls are not known: `no hook`, `namesakes`, `not asked`
+    calls: list[dict[str, Any]]  # `unit_job`, `testbox`, `calls` in one run; 0: it was never called
+
+
+class Cover(TypedDict):
+    tree: str
+    commit: str | None  # the commit that was asked about
+    path: str | None  # else the source
+    kernel: dict[str, str]  # whose functions they are: `commit`, `kconfig`, `build_key`
+    jobs: list[dict[str, Any]]  # `unit_job`, `testbox`, `boot`, `functions` called, their `calls`
+    functions: list[CoveredFunction]  # of the source, or those that the commit changes
+    left_out: list[dict[str, Any]]  # `what` has no function here, and the `reason`

@@ -22,6 +22,7 @@ from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange, KernelRecord, s
 MONITOR: Final = "function-profile"
 _NAMED: Final = 3  # functions named in the reason
 _CALLERS: Final = 2
+_HOOK: Final = "__fentry__"  # what a function with a hook calls first, on x86
 _KEPT: Final = 200  # functions listed in the detail
 
 Seen = Literal["counted", "no hook", "namesakes", "not asked"]
@@ -64,6 +65,15 @@ class CalledFunction:
     @property
     def words(self) -> str:
         return f"{self.name} called {times(self.called)}" + ("" if self.calls else " in the parent")
+
+
+def seen_as(*, asked: bool, alike: bool, counted: bool) -> Seen:
+    """Return how a function was seen; `alike`: others have its name, perhaps without a hook."""
+    if not asked:
+        return "not asked"
+    if alike:
+        return "namesakes"
+    return "counted" if counted else "no hook"
 
 
 def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, ...]:
@@ -158,31 +168,40 @@ def no_call(change: CodeChange) -> GateResult:
 def _seen(
     changed: Sequence[ChangedSymbol], base: KernelCalls, head: KernelCalls, asked: frozenset[str]
 ) -> Iterator[CalledFunction]:
-    namesakes = [_namesakes(side.record) for side in (base, head)]
+    alike = [namesakes(side.record) for side in (base, head)]
     for one in changed:
         before, now = base.calls.get(one.name), head.calls.get(one.name)
-        if one.name not in asked:
-            yield CalledFunction(name=one.name, object=one.object, seen="not asked")
-        # one of the namesakes may have a hook and another one none
-        elif max(names[one.name] for names in namesakes) > 1:
-            yield CalledFunction(name=one.name, object=one.object, seen="namesakes")
-        elif not (before or now) and (before if one.kind == "gone" else now) is None:
-            yield CalledFunction(
-                name=one.name, object=one.object, seen="no hook", callers=_callers(one, base, head)
-            )
-        else:
-            yield CalledFunction(
-                name=one.name, object=one.object, seen="counted", calls=now, base_calls=before
-            )
+        seen = seen_as(
+            asked=one.name in asked,
+            alike=max(names[one.name] for names in alike) > 1,
+            counted=bool(before or now) or (before if one.kind == "gone" else now) is not None,
+        )
+        yield CalledFunction(
+            name=one.name,
+            object=one.object,
+            seen=seen,
+            calls=now if seen == "counted" else None,
+            base_calls=before if seen == "counted" else None,
+            callers=_callers(one, base, head) if seen == "no hook" else (),
+        )
 
 
-def _namesakes(record: KernelRecord) -> Counter[str]:
+def namesakes(record: KernelRecord) -> Counter[str]:
     """Count the objects that define a function of each name; ftrace reports only names."""
     return Counter(
         name
         for path in record.paths()
         for name in {source_name(part.name) for part in record.object(path).code}
     )
+
+
+def hooked(record: KernelRecord, path: str) -> dict[str, bool]:
+    """Return the functions of an object, and whether gcc left a hook in one of their parts."""
+    found: dict[str, bool] = {}
+    for part in record.object(path).code:
+        if FUNCTION.fullmatch(name := source_name(part.name)):
+            found[name] = found.get(name, False) or _HOOK in part.uses
+    return found
 
 
 def _callers(

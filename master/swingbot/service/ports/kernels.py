@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from swingbot.core.proof.cover import CodeFunction
 from swingbot.core.proof.gates import GateResult
 
 
@@ -33,7 +34,7 @@ class CodeGrowth:
 
 
 class KernelRecords(Protocol):
-    """Each question is about the builds of base and head, and raises NoRecord."""
+    """Questions about the builds of base and head, or of one kernel; each raises NoRecord."""
 
     def change(self, base: RecordFiles, head: RecordFiles) -> dict[str, Any]:
         """Return the facts of `kernel_diff.kernel_change`."""
@@ -62,4 +63,11 @@ class KernelRecords(Protocol):
     ) -> GateResult:
         """Return the result of gate `executed` from the `calls` in base and in head; the rest as in
         `executed.gate_result`.
+        """
+
+    def functions(
+        self, kernel: RecordFiles, objects: Sequence[str]
+    ) -> tuple[list[CodeFunction], dict[str, str]]:
+        """Return the functions of these objects of one kernel; and for each object that it lacks
+        a question that names a similar source, or "".
         """

@@ -1,0 +1,89 @@
+"""`swingbot jobs cover`: which jobs run the code of a commit or of a source file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.completion import TREES
+from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.core.text.numbers import count
+from swingbot_jobs.terminal import say_json
+
+if TYPE_CHECKING:
+    from swingbot.core.model.upkeep_documents import Cover
+
+_WHY: Final = {
+    "no hook": "without a hook (inlined, or never traced)",
+    "namesakes": "of a name that other files have too",
+    "not asked": "not counted in any run",
+}
+
+
+@click.command("cover")
+@click.argument("target", metavar="PATH|COMMIT")
+@click.option("--tree", required=True, shell_complete=TREES, help="Tree whose boots to look at.")
+@with_session_json
+def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> None:
+    """Show which jobs run the code of a source or commit.
+
+    And which of its functions none runs. Looks into the calls that boots of kernels with the
+    fragment trace counted; a PATH is as in the kernel's tree. The functions of a COMMIT are those
+    that its diff changes.
+
+    \b
+    Examples:
+      swingbot jobs cover mm/vmscan.c --tree mm
+      swingbot jobs cover 3f2a1b0c9d8e --tree mm
+    """
+    reading = session.reading()  # says where else than on the service's host it does not work
+    from swingbot.app.sheets import kernel_records
+    from swingbot.service.report.job_cover import JobCover
+    from swingbot.service.watch.trees import known_tree
+    from swingbot_db import read
+
+    known_tree(session.lab.transaction, tree)
+    cover = JobCover(
+        read=read,
+        reading=reading,
+        kernels=kernel_records(session.settings),
+        git=session.lab.tools.git,
+    ).of(tree, target)
+    if json_:
+        say_json(cover)
+    else:
+        click.echo("\n".join(_lines(cover)))
+
+
+def _lines(cover: Cover) -> list[str]:
+    kernel, functions = cover["kernel"], cover["functions"]
+    what = f"commit {cover['commit'][:12]}" if cover["commit"] else cover["path"]
+    lines = [
+        f"{what}: {count(len(functions), 'function')} in kernel {kernel['commit'][:12]} of tree"
+        f" {cover['tree']} ({kernel['kconfig']})",
+        text.table(
+            [
+                (job["unit_job"], job["testbox"], job["boot"], job["functions"], _calls(job))
+                for job in cover["jobs"]
+            ],
+            ("JOB", "TESTBOX", "BOOT", "FUNCTIONS", "CALLS"),
+        ),
+    ]
+    idle = [one for one in functions if one["seen"] == "counted"]
+    idle = [one for one in idle if not any(row["calls"] for row in one["calls"])]
+    groups = [("run by none of these jobs", idle)] + [
+        (f"not known, {why}", [one for one in functions if one["seen"] == seen])
+        for seen, why in _WHY.items()
+    ]
+    lines += [
+        f"{title} ({len(ones)}): {', '.join(one['name'] for one in ones)}"
+        for title, ones in groups
+        if ones
+    ]
+    return lines + [f"{left['what']} {left['reason']}" for left in cover["left_out"]]
+
+
+def _calls(job: dict[str, float]) -> str:
+    return f"{job['calls']:,.0f}".replace(",", " ")

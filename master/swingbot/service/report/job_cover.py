@@ -1,0 +1,182 @@
+"""Which jobs run the code of a commit or source file, from calls that earlier boots counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from swingbot.core.model import ids
+from swingbot.core.model.upkeep_documents import Cover
+from swingbot.core.proof.cover import (
+    CodeFunction,
+    CountedRun,
+    by_job,
+    changed_functions,
+    covered,
+    object_of,
+    source_path,
+)
+from swingbot.service.kernel.compare import files_of
+from swingbot.service.ports import GitError, RequestError
+from swingbot.service.ports.kernels import KernelRecords, NoRecord
+
+_PATH: Final = re.compile(r"[^\x00-\x1f\x7f]{1,4096}")
+_SOURCE: Final = (".c", ".S", ".h")
+_Rows = Sequence[Mapping[str, Any]]
+
+
+class CountedCalls(Protocol):
+    """Read models, given an open connection."""
+
+    def counted_boots(self, conn: Any, tree: str) -> list[dict[str, Any]]: ...
+    def counted_calls(
+        self, conn: Any, boots: Sequence[int], functions: Iterable[str]
+    ) -> list[dict[str, Any]]: ...
+
+
+class CommitDiffs(Protocol):
+    """The mirror; each method may raise GitError."""
+
+    def resolve(self, tree: str, ref: str) -> str: ...
+    def whole_functions(self, commit: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCover:
+    """Answers from `read` in one snapshot. `kernels` reads the records of builds."""
+
+    read: CountedCalls
+    reading: AbstractContextManager[Any]
+    kernels: KernelRecords
+    git: CommitDiffs
+
+    def of(self, tree: str, target: str) -> Cover:
+        """Return what runs the code of `target`, a path or a commit. Raises RequestError."""
+        commit, wanted = self._wanted(tree, target)
+        with self.reading as conn:
+            boots = self.read.counted_boots(conn, tree)
+            if not boots:
+                raise RequestError(
+                    f"no boot of tree {tree} counted calls yet: measure a kernel with the fragment"
+                    " trace and jobs that name the monitor function-profile"
+                    " (docs/executed.md, Which jobs run this code)"
+                )
+            functions, left_out = self._functions(boots[0], wanted, single=commit is None)
+            calls = self.read.counted_calls(
+                conn, [row["boot"] for row in boots], {one.name for one in functions}
+            )
+        runs = _runs(boots, calls)
+        found = covered(functions, runs)
+        newest = {(run.unit_job, run.testbox): run.boot for run in reversed(runs)}
+        rows = {job: (called, sum_) for job, called, sum_ in by_job(found)}
+        jobs = [*rows, *sorted(newest.keys() - rows.keys())]
+        return {
+            "tree": tree,
+            "commit": commit,
+            "path": target if commit is None else None,
+            "kernel": {key: boots[0][key] for key in ("commit", "kconfig", "build_key")},
+            "jobs": [
+                {
+                    "unit_job": job[0],
+                    "testbox": job[1],
+                    "boot": ids.show("boot", newest[job]),
+                    "functions": rows.get(job, (0, 0.0))[0],
+                    "calls": rows.get(job, (0, 0.0))[1],
+                }
+                for job in jobs
+            ],
+            "functions": [
+                {
+                    "name": one.function.name,
+                    "source": source_path(one.function.object),
+                    "seen": one.seen,
+                    "calls": [
+                        {"unit_job": job, "testbox": testbox, "calls": calls}
+                        for (job, testbox), calls in one.calls.items()
+                    ],
+                }
+                for one in found
+            ],
+            "left_out": left_out,
+        }
+
+    def _wanted(self, tree: str, target: str) -> tuple[str | None, dict[str, set[str] | None]]:
+        """Return the commit, if it is one, and the sources; of each the functions, None for all."""
+        if not _PATH.fullmatch(target):
+            raise RequestError("a path or commit has neither control characters nor line ends")
+        if "/" in target or target.endswith(_SOURCE):
+            if target.startswith(("/", "~")) or ".." in target.split("/"):
+                raise RequestError(
+                    f"{target} is outside the kernel's tree; name it as in the tree, mm/vmscan.c"
+                )
+            return None, {target.removeprefix("./"): None}
+        try:
+            commit = self.git.resolve(tree, target)
+            changed = changed_functions(self.git.whole_functions(commit))
+        except GitError as error:
+            raise RequestError(str(error)) from None
+        if not changed:
+            raise RequestError(f"{commit[:12]} changes no .c, .S or .h file: no code to be run")
+        return commit, dict(changed)
+
+    def _functions(
+        self, kernel: Mapping[str, Any], wanted: Mapping[str, set[str] | None], *, single: bool
+    ) -> tuple[list[CodeFunction], list[dict[str, Any]]]:
+        """Return the functions of the sources, and what has none, with the reason."""
+        objects = {path: object_of(path) for path in wanted}
+        where = f"the kernel {kernel['commit'][:12]} ({kernel['kconfig']})"
+        try:
+            functions, unknown = self.kernels.functions(
+                files_of(kernel), [one for one in objects.values() if one]
+            )
+        except NoRecord as error:
+            raise RequestError(str(error)) from None
+        left_out: list[dict[str, Any]] = []
+        for path, object_ in objects.items():
+            names = wanted[path]
+            if object_ is None:
+                why = "has no object of its own: only .c and .S files have"
+            elif object_ in unknown:
+                why = (
+                    f"has no object in {where}: it does not exist there, is not configured, or"
+                    f" is included by another file; {unknown[object_]}".rstrip("; ")
+                )
+            else:
+                known = {one.name for one in functions if one.object == object_}
+                left_out += [
+                    {
+                        "what": f"{name} of {path}",
+                        "reason": f"is no function of {where}: inlined"
+                        " everywhere, or not configured",
+                    }
+                    for name in sorted((names or set()) - known)
+                ]
+                if names is not None:
+                    functions = [
+                        one for one in functions if one.object != object_ or one.name in names
+                    ]
+                continue
+            if single:
+                raise RequestError(f"{path} {why}")
+            left_out.append({"what": path, "reason": why})
+        return functions, left_out
+
+
+def _runs(boots: _Rows, calls: _Rows) -> list[CountedRun]:
+    by_run: dict[tuple[int, str], dict[str, float]] = {}
+    for row in calls:
+        by_run.setdefault((row["boot"], row["unit_job"]), {})[row["function"]] = row["calls"]
+    return [
+        CountedRun(
+            boot=row["boot"],
+            unit_job=row["unit_job"],
+            testbox=row["testbox"],
+            asked=frozenset(row["functions"]),
+            counted=int(row["counted"]),
+            calls=by_run.get((row["boot"], row["unit_job"]), {}),
+        )
+        for row in boots
+    ]
