@@ -83,7 +83,7 @@ FROM python AS worker
 RUN apt-get -qq update \
  && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends \
       make gcc libc6-dev flex bison bc libelf-dev libssl-dev cpio kmod rsync xz-utils patch ccache bubblewrap \
-      qemu-system-x86 busybox rt-tests linux-perf procps dbench fio iperf3 redis-tools stress-ng >/dev/null \
+      qemu-system-x86 busybox rt-tests linux-perf procps dbench fio iperf3 numactl redis-tools stress-ng >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=netperf /benchmarks /opt/swingbot/benchmarks
 ENV SWINGBOT_BENCHMARKS_DIR=/opt/swingbot/benchmarks

@@ -25,6 +25,7 @@ JOBS = Path(__file__).resolve().parents[2] / "jobs"
 class Testbox:
     name: str = "box"
     nr_cpu: int = 8
+    nr_node: int | None = None
     memory_mb: int = 1000
     cluster: str = "cs-localhost"
     virtual: bool = True

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs import codec
 from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.kconfig_needs import kconfig_needs
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver
 from swingbot_jobs.testbox.file import load_all
@@ -86,6 +88,101 @@ kernel_cmdline: systemd.unified_cgroup_hierarchy=1
     )
     with pytest.raises(JobError, match=r"memory_max and cgroup2's memory.max are one limit"):
         jobs(f"{text}memory_max: 64M\n")
+
+
+def test_processors_nodes_and_huge_pages_are_axes_too() -> None:
+    text = "page-fault:\ncpus: ['0', '0,1']\nnuma: [interleave, bind:1]\nhugepages: 16\n"
+    found = jobs(text)
+    assert [job.name for job in found] == [
+        "j-0-16-interleave",
+        "j-0-16-bind:1",
+        "j-0_1-16-interleave",
+        "j-0_1-16-bind:1",
+    ]
+    spread, bound = found[:2]
+    assert memory_script.confined(spread) == [
+        "confine - page-fault cpuset.cpus=0 policy=interleave"
+    ]
+    assert memory_script.confined(bound) == ["confine - page-fault cpuset.cpus=0 cpuset.mems=1"]
+    assert memory_script.state(spread, 0) == [
+        "memory_state j-0-16-interleave 0 cpus=cpuset.cpus.effective numa=policy"
+    ]
+    assert bound.sysctl == {"vm.nr_hugepages": "16"}
+    assert "sysctl" not in codec.plain(jobs("page-fault:\n")[0])
+    assert kconfig_needs([spread, bound], PROGRAMS) == {
+        "program page-fault": (),
+        "cpus: 0": ("CPUSETS",),
+        "numa: interleave": ("NUMA", "PROC_PAGE_MONITOR"),
+        "numa: bind:1": ("CPUSETS", "NUMA"),
+        "hugepages: 16": ("HUGETLBFS",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("cpus: 0-\n", "cpus '0-'"),
+        ("numa: bind\n", "numa 'bind'"),
+        ("hugepages: 2M\n", "hugepages '2M'"),
+        (
+            "numa: bind:0\ncgroup2: {cpuset.mems: 1}\n",
+            "numa and cgroup2's cpuset.mems are one limit",
+        ),
+        ("hugepages: 4\nsysctl: {vm.nr_hugepages: 5}\n", "hugepages is the sysctl vm.nr_hugepages"),
+    ],
+)
+def test_places_that_make_no_sense_are_refused(text: str, says: str) -> None:
+    with pytest.raises(JobError) as error:
+        jobs(f"page-fault:\n{text}")
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "cpus: 0-1\n",
+            "testbox vm-mm has no processor 1, which unit job j-0-1 asks for: it has 1",
+        ),
+        ("numa: bind:0,2\n", "testbox vm-mm has no node 2, which unit job j-bind:0_2 asks for"),
+        ("hugepages: 128\n", "the 128 huge pages of unit job j-128, 256 MiB, do not fit into the"),
+    ],
+)
+def test_a_testbox_refuses_places_that_it_lacks(text: str, says: str) -> None:
+    with pytest.raises(ValueError) as error:
+        replace(TESTBOX, nr_node=2).check_settings(jobs(f"page-fault:\n{text}"), "trusted")
+    assert says in str(error.value)
+
+
+def test_lkps_cpuset_jobs_calculate_with_the_nodes_of_the_testbox() -> None:
+    text = """nr_node: $(echo /sys/devices/system/node/node* | wc -w)
+cgroup: {cpuset.mems: "0-$((nr_node-1))", cpuset.cpus: "0-$((nr_cpu-1))"}
+hackbench:
+"""
+    (job,) = expand(text, "jobs/j.yaml", replace(TESTBOX, nr_node=2), PROGRAMS)
+    assert memory.limits(job.params) == {"cpuset.mems": "0-1", "cpuset.cpus": "0-0"}
+    with pytest.raises(JobError, match="the testbox determines the number of NUMA nodes"):
+        jobs("nr_node: 2\nhackbench:\n")
+
+
+@pytest.mark.parametrize(
+    ("params", "state", "why"),
+    [
+        ({"cpus": "0,1"}, "cpus 0-1\n", None),
+        ({"cpus": "0,1"}, "cpus 0\n", "not as set: cpus was 0, not 0,1"),
+        ({"numa": "bind:1"}, "numa 1\n", None),
+        ({"numa": "bind:1"}, "numa 0-1\n", "not as set: numa was bind:0-1, not bind:1"),
+        ({"numa": "interleave"}, "numa interleave:0-1\n", None),
+        ({"numa": "interleave"}, "numa default\n", "not as set: numa was local, not interleave"),
+        ({"numa": "local"}, "numa default\n", None),
+        ({"numa": "local"}, "numa prefer:1\n", "not as set: numa was prefer:1, not local"),
+        ({"cpus": "0"}, "", "not as set: cpus could not be set to 0"),
+    ],
+)
+def test_places_are_compared_with_what_was_in_force(
+    params: dict[str, str], state: str, why: str | None
+) -> None:
+    assert memory.unlike(params, state) == why
 
 
 def test_a_share_of_memory_is_one_of_the_limit() -> None:

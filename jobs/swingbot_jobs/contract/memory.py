@@ -1,9 +1,10 @@
-"""What a unit job may ask of the memory it runs in: a limit, and a swap area.
+"""What a unit job may ask of the memory and processors it runs on: limits, a swap area, nodes.
 
-They are parameters of every benchmark (`memory_max`, `swap`, and the files of LKP's `cgroup2`), so
-they are axes of a job, a part of its name and in the environment of its program. The runner applies
-them around the runs of the unit job, and reads back what the kernel made of them: facts
-`set.memory_max`, `set.swap`, `set.memory.high`.
+They are parameters of every benchmark (`memory_max`, `swap`, `cpus`, `numa`, and the files of LKP's
+`cgroup2`), so they are axes of a job, a part of its name and in the environment of its program. The
+runner applies them around the runs of the unit job, and reads back what the kernel made of them:
+facts `set.memory_max`, `set.swap`, `set.cpus`, `set.numa`, `set.memory.high`.
+`hugepages` is the sysctl vm.nr_hugepages as a parameter, and a fact as that one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,17 @@ from swingbot_jobs.printable import printable
 
 MEMORY_MAX: Final = "memory_max"  # bytes
 SWAP: Final = "swap"
+CPUS: Final = "cpus"  # as cpuset.cpus has them: 0-3,8
+NUMA: Final = "numa"
+HUGEPAGES: Final = "hugepages"
+HUGEPAGES_SYSCTL: Final = "vm.nr_hugepages"
+HUGEPAGE: Final = 2 << 20  # the usual size, of x86 and of arm64 with pages of 4 KiB
+# Numbers of processors or nodes: 0-3,8.
+LIST: Final = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?){0,63}"
+BIND: Final = "bind:"
+# How processes of the run allocate by themselves: the policy that /proc/<pid>/numa_maps names.
+POLICIES: Final[Mapping[str, str]] = {"interleave": "interleave", "local": "default"}
+POLICY: Final = "policy"  # not a file of the cgroup: of the runner
 # Files of the run's cgroup that LKP's program cgroup2 sets too, and what each needs.
 CGROUP_FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "memory.high": ("MEMCG",),
@@ -24,8 +36,15 @@ CGROUP_FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "memory.max": ("MEMCG",),
     "memory.swap.max": ("MEMCG", "SWAP"),
     "pids.max": ("CGROUP_PIDS",),
+    "cpuset.cpus": ("CPUSETS",),
+    "cpuset.mems": ("CPUSETS", "NUMA"),
 }
-_NAMES: Final = (MEMORY_MAX, *CGROUP_FILES, SWAP)
+_NAMES: Final = (MEMORY_MAX, *CGROUP_FILES, SWAP, CPUS, NUMA)
+_FILES: Final[Mapping[str, str]] = {
+    MEMORY_MAX: "memory.max",
+    CPUS: "cpuset.cpus",
+    NUMA: "cpuset.mems",
+}
 # Swap areas, and what each needs to be built into the kernel.
 SWAPS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
@@ -53,6 +72,7 @@ _WORK: Final = {
     "numa_pages_migrated": ("NUMA balancing", "page", " migrated"),
 }
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
+_LIST: Final = re.compile(LIST)
 
 
 def asked(params: Mapping[str, str]) -> dict[str, str]:
@@ -62,20 +82,62 @@ def asked(params: Mapping[str, str]) -> dict[str, str]:
 
 def limits(params: Mapping[str, str]) -> dict[str, str]:
     """Return what the files of the run's cgroup hold by name; a unit job names none twice."""
-    found = asked(params)
-    found.pop(SWAP, None)
-    return {file_of(name): value for name, value in found.items()}
+    return {
+        file_of(name): value.removeprefix(BIND)
+        for name, value in asked(params).items()
+        if name != SWAP and value not in POLICIES
+    }
+
+
+def policy(params: Mapping[str, str]) -> str:
+    """Return the policy of the run's processes, one of POLICIES; "" if the job asks for none."""
+    wanted = params.get(NUMA, "")
+    return wanted if wanted in POLICIES else ""
 
 
 def file_of(name: str) -> str:
     """Return the file of the run's cgroup that a limit is written to."""
-    return "memory.max" if name == MEMORY_MAX else name
+    return _FILES.get(name, name)
+
+
+def read_at(name: str, value: str) -> str:
+    """Return the file of the run's cgroup that says what was in force; or POLICY."""
+    if name == NUMA and value in POLICIES:
+        return POLICY
+    file = file_of(name)
+    return f"{file}.effective" if file.startswith("cpuset.") else file
+
+
+def numbers(text: str) -> frozenset[int]:
+    """Return the processors or nodes of a list as the kernel writes it (LIST); none of another."""
+    if not _LIST.fullmatch(text):
+        return frozenset()
+    ends = [part.partition("-") for part in text.split(",")]
+    return frozenset(
+        number for first, _, last in ends for number in range(int(first), int(last or first) + 1)
+    )
 
 
 def kconfig_needed(params: Mapping[str, str]) -> tuple[str, ...]:
     """Return the options of the kernel that the memory parameters need."""
     needed = [option for file in limits(params) for option in CGROUP_FILES[file]]
+    if policy(params):
+        needed += ("NUMA", "PROC_PAGE_MONITOR")
+    if HUGEPAGES in params:
+        needed.append("HUGETLBFS")
     return tuple(dict.fromkeys((*needed, *SWAPS.get(params.get(SWAP, ""), ()))))
+
+
+def with_hugepages(params: Mapping[str, str], sysctl: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the sysctls of a unit job with the one that its parameter `hugepages` is.
+
+    Raises ValueError if both set it.
+    """
+    if HUGEPAGES not in params:
+        return sysctl
+    if HUGEPAGES_SYSCTL in sysctl:
+        raise ValueError(f"{HUGEPAGES} is the sysctl {HUGEPAGES_SYSCTL}: set one of them")
+    return {**sysctl, HUGEPAGES_SYSCTL: params[HUGEPAGES]}
 
 
 def in_force(text: str) -> dict[str, str]:
@@ -84,11 +146,20 @@ def in_force(text: str) -> dict[str, str]:
     Its lines are `NAME VALUE`; anything else is left out, since the guest may have written it.
     """
     found: dict[str, str] = {}
-    for line in text.splitlines()[:8]:
+    for line in text.splitlines()[: len(_NAMES)]:
         name, _, value = line.partition(" ")
         if name in _NAMES:
-            found.setdefault(name, value.strip()[:80])
+            found.setdefault(name, _read(name, value.strip()[:80]))
     return found
+
+
+def _read(name: str, value: str) -> str:
+    """Return what was read as a job writes it: `numa` is a list of nodes, or a policy."""
+    if name != NUMA:
+        return value
+    policy = value.partition(":")[0]
+    words = {kernels: ours for ours, kernels in POLICIES.items()}
+    return f"{BIND}{value}" if numbers(value) else words.get(policy, value)
 
 
 def unlike(params: Mapping[str, str], text: str) -> str | None:
@@ -102,9 +173,15 @@ def unlike(params: Mapping[str, str], text: str) -> str | None:
             value = str(int(value) // PAGE * PAGE)
         if name not in found:
             return f"not as set: {name} could not be set to {value}"
-        if found[name] != value:
+        if not _same(found[name], value):
             return f"not as set: {name} was {found[name]}, not {value}"
     return None
+
+
+def _same(found: str, wanted: str) -> bool:
+    """`0,1` is `0-1`."""
+    lists = [numbers(text.removeprefix(BIND)) for text in (found, wanted)]
+    return found == wanted or bool(lists[0] and lists[0] == lists[1])
 
 
 def too_little(demands: Mapping[str, str], vmstat: str) -> str | None:

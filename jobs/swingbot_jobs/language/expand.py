@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from swingbot_jobs import limits
+from swingbot_jobs.contract.memory import with_hugepages
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language import boot_settings, demands
 from swingbot_jobs.language.job import OURS, Document, JobError, load_job
@@ -176,7 +177,7 @@ def _unit_jobs(
                 compare_fact=compare_fact,
                 events=events,
                 cmdline=cmdline,
-                sysctl=sysctl,
+                sysctl=with_hugepages(params, sysctl),
                 work_seconds=_work_seconds(program, params, testbox),
             )
         except ValueError as error:

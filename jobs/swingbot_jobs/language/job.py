@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
-from swingbot_jobs.contract.memory import CGROUP_FILES, MEMORY_MAX
+from swingbot_jobs.contract.memory import CGROUP_FILES, CPUS, MEMORY_MAX, NUMA, file_of
 from swingbot_jobs.language import demands
 from swingbot_jobs.language.lkp_keys import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
 from swingbot_jobs.language.program import Program
@@ -26,7 +26,10 @@ from swingbot_jobs.yaml_lines import LineOrigins, LocatedValue, read_documents, 
 # Keys other than parameters that are not axes: the number of runs, facts that may differ between
 # the sides of a comparison, events to count, and settings of the boot.
 OURS: Final = ("runs", "warmup", "compare_fact", "events", "kernel_cmdline", "sysctl")
-CGROUP2: Final = "cgroup2"  # LKP's program: limits of the cgroup that the run is in
+# LKP's programs: limits of the cgroup that the run is in, and those of version 1
+CGROUPS: Final = ("cgroup2", "cgroup")
+# What LKP's files set nr_node to, to calculate with it; here it is a fact of the testbox.
+_NODES: Final = "$(echo /sys/devices/system/node/node* | wc -w)"
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
 _ROLE: Final = re.compile(r"if\s+role\s+(\S+)")
@@ -177,8 +180,10 @@ class _JobReader:
         for key, value in entries.items():
             if program and key == program.name:
                 self._take_options(settings, value, program)
-            elif key == CGROUP2:
-                self._take_group(settings, value)
+            elif key in CGROUPS:
+                self._take_group(settings, key, value)
+            elif key == "nr_node" and value.text == _NODES:
+                continue
             elif key == "demand" or key in demands.lkp_keys():
                 self._take_demands(settings, demanded, key, value)
             elif key == "cluster" or (program and key in program.parameters):
@@ -186,8 +191,9 @@ class _JobReader:
             else:
                 self._check_other(key, value, program)
         self._check_cluster(settings)
-        if {MEMORY_MAX, "memory.max"} <= set(settings):
-            self._refuse(settings[MEMORY_MAX], "memory_max and cgroup2's memory.max are one limit")
+        for name in (MEMORY_MAX, CPUS, NUMA):
+            if {name, file_of(name)} <= set(settings):
+                self._refuse(settings[name], f"{name} and cgroup2's {file_of(name)} are one limit")
         if program is None or len(self.problems) > before:
             return None
         return Document(
@@ -290,14 +296,16 @@ class _JobReader:
                     ),
                 )
 
-    def _take_group(self, settings: dict[str, LocatedValue], block: LocatedValue) -> None:
-        """Collect the limits of LKP's cgroup2; a key without a value sets nothing."""
+    def _take_group(
+        self, settings: dict[str, LocatedValue], group: str, block: LocatedValue
+    ) -> None:
+        """Collect the limits of LKP's cgroup2 or cgroup; a key without a value sets nothing."""
         for key, value in (block.table or {}).items():
             if key in CGROUP_FILES:
                 self._take(settings, key, value)
             elif value.content is not None and not key.startswith(("#", ":")):
                 known = ", ".join(CGROUP_FILES)
-                self._refuse(value, f"{key} needs LKP's {CGROUP2}; swingbot sets only {known}")
+                self._refuse(value, f"{key} needs LKP's {group}; swingbot sets only {known}")
 
     def _take_demands(
         self,

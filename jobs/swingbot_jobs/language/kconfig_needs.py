@@ -23,6 +23,9 @@ def kconfig_needs(
         for name in (job.program, *job.monitors):
             if program := programs.get(name):
                 needs.setdefault(f"program {name}", []).extend(program.options(job.params))
-        for name, value in memory.asked(job.params).items():
+        asked = memory.asked(job.params)
+        if pages := job.params.get(memory.HUGEPAGES):
+            asked[memory.HUGEPAGES] = pages
+        for name, value in asked.items():
             needs.setdefault(f"{name}: {value}", []).extend(memory.kconfig_needed({name: value}))
     return {who: tuple(dict.fromkeys(options)) for who, options in needs.items()}

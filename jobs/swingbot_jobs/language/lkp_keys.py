@@ -46,7 +46,7 @@ NEEDS_WRAPPER: Final = {
 }
 # Names of LKP's programs that prepare a machine and that jobs of any benchmark may name.
 _SETUPS: Final = """
-acpi_cpufreq aspm block_queue cgroup cgroup2 chrt cooling_device cpufreq cpuidle_cstate cpuoffline
+acpi_cpufreq aspm block_queue chrt cooling_device cpufreq cpuidle_cstate cpuoffline
 damon-reclaim daxctl debug-setup dirty_thresh disk drop_caches eatmem env fragment fs fs1 fs2 fuse
 intel_powerclamp intel_pstate iosched md memory-hotplug migratepages migration_path msr net-buffer
 nic numactl nvdimm pepc pipe_user_pages_soft quiet-network ramdisk random_migration resctrl

@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
 from swingbot_jobs.contract.kconfig import OPTION, bare
-from swingbot_jobs.contract.memory import CGROUP_FILES, MEMORY_MAX, SWAP, SWAPS
+from swingbot_jobs.contract.memory import (
+    BIND,
+    CGROUP_FILES,
+    CPUS,
+    HUGEPAGES,
+    LIST,
+    MEMORY_MAX,
+    NUMA,
+    POLICIES,
+    SWAP,
+    SWAPS,
+)
 from swingbot_jobs.language.better import Better
 from swingbot_jobs.language.meta_table import (
     PARAMETER_NAME,
@@ -178,6 +189,7 @@ class Program:
         )
 
 
+_KINDS: Final[Mapping[str, ParameterKind]] = {"memory": "limit", "pids": "count", "cpuset": "text"}
 # Parameters of every benchmark; the runner applies them before the program starts.
 MEMORY_PARAMETERS: Final[Mapping[str, Parameter]] = {
     parameter.name: parameter
@@ -195,10 +207,30 @@ MEMORY_PARAMETERS: Final[Mapping[str, Parameter]] = {
             describe="the only swap area during the run: none, zram as large as the testbox's"
             " memory, or the disk of the testbox",
         ),
+        Parameter(
+            name=CPUS,
+            kind="text",
+            pattern=LIST,
+            describe="processors of the run, as cpuset.cpus of its cgroup has them: 0-3,8",
+        ),
+        Parameter(
+            name=NUMA,
+            kind="text",
+            pattern=f"{'|'.join(POLICIES)}|{BIND}{LIST}",
+            describe="memory of the run: pages of all nodes in turn, of the node of the processor"
+            " that asks, or of these nodes alone (bind:1)",
+        ),
+        Parameter(
+            name=HUGEPAGES,
+            kind="text",
+            pattern="[0-9]{1,7}",
+            describe="huge pages that are set aside during the run (vm.nr_hugepages)",
+        ),
         *(
             Parameter(
                 name=file,
-                kind="limit" if file.startswith("memory.") else "count",
+                kind=_KINDS[file.partition(".")[0]],
+                pattern=LIST if file.startswith("cpuset.") else None,
                 describe=f"{file} of the run's cgroup (version 2)",
             )
             for file in CGROUP_FILES

@@ -29,7 +29,8 @@ _COUNT: Final = re.compile(_NUMBER + r"(%|[A-Za-z]{0,8})")
 _SHARE: Final = re.compile(_NUMBER + "%")
 _SIZE: Final = re.compile(_NUMBER + r"([KMGTkmgt]?)(?:i?[Bb])?")
 _DURATION: Final = re.compile(_NUMBER + r"([smhdwy]?)")
-_EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
+# {{ nr_cpu / 2 }}, or as LKP's files have it too: $((nr_cpu-1))
+_EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}|\$\(\(([^()]*)\)\)", re.DOTALL)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 
 
@@ -40,6 +41,8 @@ class TestboxTraits(Protocol):
     def name(self) -> str: ...
     @property
     def nr_cpu(self) -> int: ...
+    @property
+    def nr_node(self) -> int | None: ...
     @property
     def memory_mb(self) -> int: ...
     @property
@@ -55,6 +58,7 @@ class NominalTestbox:
     name: str = "nominal"
     tbox_group: str = "nominal"
     nr_cpu: int = 100
+    nr_node: int | None = 4
     memory_mb: int = 100 * 1024
     cluster: str = ""
     virtual: bool = False
@@ -193,7 +197,7 @@ class JobPoint:
 
         def result(expression: re.Match[str]) -> str:
             try:
-                return str(calculate(expression[1].strip(), self._name))
+                return str(calculate((expression[1] or expression[2]).strip(), self._name))
             except JobError:
                 raise
             except ValueError as error:
@@ -268,13 +272,17 @@ class JobPoint:
         return Fraction(share // PAGE * PAGE) or share
 
     def _name(self, name: str) -> int:
-        facts = {"nr_cpu": self._testbox.nr_cpu, "memory_mb": self._testbox.memory_mb}
+        facts = {
+            "nr_cpu": self._testbox.nr_cpu,
+            "nr_node": self._testbox.nr_node or 1,
+            "memory_mb": self._testbox.memory_mb,
+        }
         if name in facts:
             return facts[name]
         parameter = self._program.parameters.get(name)
         if parameter is None or parameter.kind == "text" or not self._given(parameter):
             raise ValueError(
-                f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets"
+                f"{name!r} is neither nr_cpu, nr_node, memory_mb nor a number that this job sets"
             )
         return int(self._resolve(parameter))
 

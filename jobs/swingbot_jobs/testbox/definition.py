@@ -301,6 +301,28 @@ class Testbox:
                 f"testbox {self.name} has no disk to swap to; use swap: zram, or a virtual testbox"
                 " with disk: virtio in its file"
             )
+        for job in unit_jobs:
+            self._check_places(job)
+
+    def _check_places(self, job: UnitJob) -> None:
+        """Refuse processors, nodes and huge pages that this testbox lacks. Raises ValueError."""
+        files = memory.limits(job.params)
+        for file, has, what in (
+            ("cpuset.cpus", self.nr_cpu, "processor"),
+            ("cpuset.mems", self.nr_node or 1, "node"),
+        ):
+            if lacking := sorted(memory.numbers(files.get(file, "")) - set(range(has))):
+                raise ValueError(
+                    f"testbox {self.name} has no {what} {lacking[0]}, which unit job {job.name}"
+                    f" asks for: it has {has}, numbered from 0"
+                )
+        pages = job.params.get(memory.HUGEPAGES, "0")
+        mebibytes = int(pages) * memory.HUGEPAGE >> 20
+        if mebibytes >= self.memory_mb:
+            raise ValueError(
+                f"the {pages} huge pages of unit job {job.name}, {mebibytes} MiB, do not fit into"
+                f" the {self.memory_mb} MiB of testbox {self.name}"
+            )
 
     @property
     def longest_cmdline(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.meta_table import holds
 from swingbot_jobs.language.program import Kind, Program, load_program, load_programs
@@ -51,6 +52,8 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
             site,
         )
     ]
+    if any(memory.policy(job.params) == "interleave" for job in unit_jobs):
+        found.append(_of_path("numactl", site))
     binaries = {binary.target: binary for binary in found}
     return [binaries[target] for target in sorted(binaries)]
 
@@ -93,9 +96,14 @@ def perf(site: Site) -> Binary:
 
 
 def busybox(site: Site) -> Binary:
-    if (which := shutil.which("busybox")) is None:
-        raise InfraError("busybox is not on this worker; install Debian's busybox.")
-    return Binary(Path(which), "usr/bin/busybox", _package_version("busybox", site))
+    return _of_path("busybox", site)
+
+
+def _of_path(name: str, site: Site) -> Binary:
+    """Return the binary of the package of this name."""
+    if (which := shutil.which(name)) is None:
+        raise InfraError(f"{name} is not on this worker; install Debian's {name}.")
+    return Binary(Path(which), f"usr/bin/{name}", _package_version(name, site))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Shell text that gives the runs of a unit job the memory it asks for: a limit, a swap area. Pure.
+"""Shell text that gives the runs of a unit job the memory and the processors it asks for. Pure.
 
 Everything happens between runs, and only in boots with such a job; a run sees one process more,
 which moves itself into the cgroup and then becomes the program's `run`.
@@ -15,7 +15,8 @@ from swingbot_jobs.contract.unit_job import UnitJob
 # Files of cgroup v2: Documentation/admin-guide/cgroup-v2.rst; zram's devices:
 # Documentation/admin-guide/blockdev/zram.rst. The limit is removed with the group, and the areas of
 # a machine that has its own come back.
-FUNCTIONS: Final = r"""
+FUNCTIONS: Final = (
+    r"""
 # confine SWAP PROGRAM [FILE=VALUE ...]: for the runs that follow; SWAP `-` leaves it as it is
 confine() {
 	[ "$1" = - ] || {
@@ -26,7 +27,8 @@ confine() {
 	[ $# -eq 1 ] || limit_run "$@"
 }
 
-# limit_run PROGRAM FILE=VALUE ...: a cgroup with these limits, and a `run` that enters it
+# limit_run PROGRAM FILE=VALUE ...: a cgroup with these limits, and a `run` that enters it and has
+# the policy of @POLICY@=...
 limit_run() {
 	sb_cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 	[ -n "$sb_cgroups" ] || {
@@ -38,15 +40,26 @@ limit_run() {
 	mkdir -p "$sb_group" "confined/$1"
 	sb_confined=$1
 	shift
+	sb_policy=
 	for sb_limit; do
-		echo "+${sb_limit%%.*}" >"$sb_cgroups/cgroup.subtree_control"
-		echo "${sb_limit#*=}" >"$sb_group/${sb_limit%%=*}"
+		case $sb_limit in
+		@POLICY@=*) sb_policy=${sb_limit#*=} ;;
+		*)
+			echo "+${sb_limit%%.*}" >"$sb_cgroups/cgroup.subtree_control"
+			echo "${sb_limit#*=}" >"$sb_group/${sb_limit%%=*}"
+			;;
+		esac
 	done
 	sb_real=$sb_programs
 	sb_programs=$sb_work/confined
 	{
 		echo '#!/bin/sh'
 		echo "echo \$\$ >'$sb_group/cgroup.procs' || exit 125"
+		[ "$sb_policy" != interleave ] || {
+			echo '[ "${1:-}" = spread ] || exec numactl --interleave=all "$0" spread'
+		}
+		[ -z "$sb_policy" ] ||
+			echo "awk 'NR == 1 { print \$2 }' /proc/\$\$/numa_maps >'$sb_work/@POLICY@'"
 		echo "exec '$sb_real/$sb_confined/run'"
 	} >"confined/$sb_confined/run"
 	chmod +x "confined/$sb_confined/run"
@@ -77,6 +90,7 @@ memory_state() {
 	{
 		for sb_limit; do
 			sb_file=$sb_group/${sb_limit#*=}
+			[ "${sb_limit#*=}" != @POLICY@ ] || sb_file=$sb_work/@POLICY@
 			[ ! -r "$sb_file" ] || echo "${sb_limit%%=*} $(cat "$sb_file")"
 		done
 		awk '
@@ -90,6 +104,7 @@ memory_state() {
 set_free() {
 	[ -z "$sb_group" ] || {
 		rmdir "$sb_group"
+		rm -f "$sb_work/@POLICY@"
 		sb_programs=$sb_real
 		sb_group=
 	}
@@ -106,12 +121,17 @@ sb_group=
 sb_swap=
 sb_zram=
 trap 'set_free; put_back' EXIT
-""".replace("@SWAP@", memory.SWAP).replace("@STATE@", memory.STATE)
+""".replace("@SWAP@", memory.SWAP)
+    .replace("@STATE@", memory.STATE)
+    .replace("@POLICY@", memory.POLICY)
+)
 
 
 def confined(job: UnitJob) -> list[str]:
     """Return the line that confines the runs of `job`; none if it asks for nothing."""
     limits = [f"{file}={value}" for file, value in memory.limits(job.params).items()]
+    if policy := memory.policy(job.params):
+        limits.append(f"{memory.POLICY}={policy}")
     words = [job.params.get(memory.SWAP) or "-", job.program, *limits]
     return [f"confine {shlex.join(words)}"] if memory.asked(job.params) else []
 
@@ -119,5 +139,9 @@ def confined(job: UnitJob) -> list[str]:
 def state(job: UnitJob, number: int) -> list[str]:
     """Return the line that saves what was in force in a run; none if the job asks for nothing."""
     wanted = memory.asked(job.params)
-    files = [f"{name}={memory.file_of(name)}" for name in wanted if name != memory.SWAP]
+    files = [
+        f"{name}={memory.read_at(name, value)}"
+        for name, value in wanted.items()
+        if name != memory.SWAP
+    ]
     return [f"memory_state {shlex.join([job.name, str(number), *files])}"] if wanted else []

@@ -175,7 +175,7 @@ one_run() {
 	shift 5
 	mkdir -p "$sb_at"
 	if [ "$sb_monitor" != - ]; then
-		set -- env "sb_out=$PWD/$sb_at/$sb_monitor" "$@" "$sb_programs/$sb_monitor/run"
+		set -- env "sb_out=$PWD/$sb_at/$sb_monitor" "$@" "${sb_real:-$sb_programs}/$sb_monitor/run"
 	elif [ -n "$sb_events" ]; then
 		set -- perf stat -x, -o "$sb_at/perf-stat" -e "$sb_events" env "$@"
 	else
