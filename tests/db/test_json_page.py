@@ -115,6 +115,7 @@ def scripts(
                 announced = "INSERT INTO worker_compiler VALUES ('worker', 'gcc', 'gcc 12', NULL)"
                 conn.execute(sa.text(announced))
                 conn.execute(sa.text("UPDATE variant SET posted = '<1@example.org>'"))
+            monitor(engine)
             ask(scripts, [base, *made], brain.run)
             recover(engine, brain.repo, brain.poll)
             scripts.get("list of incidents", "/incidents.json")
@@ -127,6 +128,27 @@ def scripts(
 @pytest.fixture(scope="module")
 def documents(scripts: Scripts) -> Documents:
     return scripts.documents
+
+
+def monitor(engine: sa.Engine) -> None:
+    """The runs recorded a counter and a profile too."""
+    counter = {"class": "counter", "headline": False, "verdict": "changed", "better": None}
+    share = {"class": "profile", "verdict": "same", "interval_pct": None}
+    rows = (
+        ("perf-stat.cache-misses", {"change_pct": 50.0, "interval_pct": [49.0, 51.0]}),
+        ("perf-profile.self.cycles.copy_page", share),
+    )
+    with engine.begin() as conn:
+        for metric, more in rows:
+            detail = counter | more | {"metric": metric}
+            added = sa.text(
+                "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against,"
+                " arm, reference, verdict, change_pct, detail) SELECT comparison, testbox, spec,"
+                " unit_job, :metric, against, arm, reference, :verdict, change_pct,"
+                " detail || CAST(:detail AS jsonb) FROM comparison_row WHERE metric = :headline"
+            )
+            values = {"metric": metric, "verdict": detail["verdict"], "headline": METRIC}
+            assert conn.execute(added, values | {"detail": json.dumps(detail)}).rowcount
 
 
 def recover(engine: sa.Engine, repo: Path, poll: Callable[[], Any]) -> None:

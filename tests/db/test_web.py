@@ -183,6 +183,7 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
         if path.startswith("/comparison/"):
             # from the artifacts, not from the database
             (change,) = answer.pop("kernel_changes")
+            assert [one["changes"][0]["metric"] for one in answer.pop("why")] == [make.METRIC]
             assert change["state"] == "not recorded"
         if path.startswith("/bisection/"):
             assert answer.pop("config_changes") == []

@@ -66,6 +66,7 @@ from .tables import (
 )
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
+from .why import why_of_table
 
 __all__ = [
     "LISTS",
@@ -149,5 +150,6 @@ __all__ = [
     "trees_with_results",
     "variant",
     "waiting",
+    "why_of_table",
     "with_aliases",
 ]

@@ -34,6 +34,7 @@ from .moderation import moderated
 from .proof import gates
 from .rows import VALUES, Filters, Row, SortKey, by_id, has_part, piece, rows, shown, where
 from .tables import rows_of
+from .why import why
 
 # What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
 GATES = ("reproduced", "confirmed", "revert", "tip", "series_end", "layout", "code_executed")
@@ -231,6 +232,7 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
         },
         "comparison": shown("comparison", row["comparison"]),
         "rows": _rows(conn, row["comparison"]),
+        "why": why(conn, row["comparison"], proof) if row["comparison"] else [],
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],

@@ -14,12 +14,12 @@ from swingbot.app.keep.health_check import database_problem, problems_here, seem
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
 from swingbot.core.model.dispatch import DatabaseAway
-from swingbot.core.model.documents import Bisection
+from swingbot.core.model.documents import Bisection, Table
 from swingbot.service.kernel.bisected_config import config_changes
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.progress import progress
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
-from swingbot.service.report.table_sheet import kernel_changes
+from swingbot.service.report.table_sheet import explain
 from swingbot_db import read
 from swingbot_db.engine import Connection, away
 from swingbot_db.probe import ANSWER_SECONDS
@@ -76,7 +76,7 @@ class DatabaseDocuments:
         with self._reading() as conn:
             facts: Facts = _ONE[kind](conn, id_)
             if kind in ids.TABLES:
-                facts["kernel_changes"] = kernel_changes(read, self._kernels, conn, facts)
+                explain(read, self._kernels, conn, cast(Table, facts))
             if kind == "bisection":
                 document = cast(Bisection, facts)
                 facts["config_changes"] = config_changes(read, self._kernels, conn, document)

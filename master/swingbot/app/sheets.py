@@ -11,11 +11,12 @@ from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.documents import kind_with_numbers
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
+from swingbot.core.report.parts.why import why_lines
 from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv, as_text
 from swingbot.core.report.table.sheet import Sheet, sheet_of_bisection
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.kernels import KernelRecords
-from swingbot.service.report.table_sheet import kernel_changes, sheet_of
+from swingbot.service.report.table_sheet import explain, sheet_of
 from swingbot_db import read
 from swingbot_db.engine import Connection
 from swingbot_jobs.kernel_diff import change_text, config_part
@@ -33,9 +34,16 @@ def shown(conn: Connection, id_: str, kernels: KernelRecords, *, counters: bool)
     reference.
     """
     document = read.table(conn, id_)
-    changes = kernel_changes(read, kernels, conn, document)
+    explain(read, kernels, conn, document)
     sheet = sheet_of(read, kernels, conn, document)
-    return "\n".join([as_text(sheet, counters=counters), *(_changed(sheet, c) for c in changes)])
+    beside = why_lines(document["why"], [kernel.name for kernel in sheet.kernels])
+    return "\n".join(
+        [
+            as_text(sheet, counters=counters),
+            *(["\n".join([*beside, ""])] if beside else []),
+            *(_changed(sheet, one) for one in document["kernel_changes"]),
+        ]
+    )
 
 
 def _changed(sheet: Sheet, facts: dict[str, Any]) -> str:

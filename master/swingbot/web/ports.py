@@ -15,7 +15,7 @@ from swingbot.core.model.documents import Bisection, Gate, Incident, Table
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.existing_results import ResultReads
 from swingbot.service.report.metric_document import MetricReads
-from swingbot.service.report.table_sheet import TableReads
+from swingbot.service.report.table_sheet import WhyReads
 
 Connection = sa.Connection
 Engine = sa.Engine
@@ -36,7 +36,7 @@ class PageSettings(Protocol):
     def buildbot_url(self) -> str: ...
 
 
-class ReadModels(ResultReads, MetricReads, TableReads, Protocol):
+class ReadModels(ResultReads, MetricReads, WhyReads, Protocol):
     """The module `swingbot_db.read`: each function returns a document or raises NotFound.
 
     Those that use cases call too are in the protocols of these.

@@ -18,6 +18,7 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.incident.decide import Act, IncidentDecision
 from swingbot.core.model import ids
+from swingbot.core.report.parts.why import why_lines
 from swingbot_jobs.terminal import say_json
 
 reason_option = click.option(
@@ -107,6 +108,7 @@ def incident_lines(facts: text.Facts) -> list[str]:
         if shown
         else []
     )
+    lines += ["", *beside] if (beside := why_lines(facts.get("why", ()))) else []
     sightings = [
         (
             s["bisection"],

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from swingbot.core.model.why_documents import Why
+
 
 class UnitJob(TypedDict):
     """Also `swingbot jobs expand`, with `result_root` and `boot_seconds`."""
@@ -208,7 +210,7 @@ class SwingEvidence(TypedDict):
 
 class Table(TypedDict):
     """A comparison (c5) or an experiment (e3): kernels, each against its reference.
-    Requests add `plan`; `show` and the page add `kernel_changes`.
+    Requests add `plan`; `show` and the page add `kernel_changes` and `why`.
     """
 
     id: str
@@ -250,6 +252,7 @@ class Table(TypedDict):
     # what each arm changed in the kernel of its `reference` ([kernel-builds](kernel-builds.md)); of
     # many arms the code of the first, then differing configurations (`state` `not compared`)
     kernel_changes: NotRequired[list[dict[str, Any]]]
+    why: NotRequired[list[Why]]  # what changed beside the headline numbers, by arm
 
 
 class NamedCommit(TypedDict):
@@ -462,6 +465,7 @@ class Incident(TypedDict):
     culprit: dict[str, Any]  # `commit`, `subject`, `author`, `variant`
     comparison: str | None
     rows: list[Row]  # parent against culprit
+    why: list[Why]  # what changed beside these, as on the page of `comparison`
     impact: list[Impact]  # every benchmark metric that changed somewhere
     sightings: list[Sighting]  # where the commit was found
     reports: list[str]  # ids of its reports

@@ -29,12 +29,17 @@ ClueKind = Literal["counter", "symbol", "size"]
 class Clue:
     """A counter, symbol or size that may explain the change.
 
-    `words` gives its values in parent and commit: "12345 to 23456, 90.0% more".
+    `words` gives its values in parent and commit: "12345 to 23456, 90.0% more". A counter has a
+    `change_pct`, a symbol `points`.
     """
 
     kind: ClueKind
     name: str
     words: str
+    base: float | None = None
+    head: float | None = None
+    change_pct: float | None = None
+    points: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,10 @@ def _of_row(
                 kind="symbol" if row.klass == "profile" else "counter",
                 name=row.metric,
                 words=words,
+                base=base,
+                head=head,
+                change_pct=None if share else row.change_pct,
+                points=100.0 * size if share else None,
             ),
         )
     ]

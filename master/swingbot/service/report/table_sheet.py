@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from swingbot.core.model.documents import Table
+from swingbot.core.model.why_documents import Why
 from swingbot.core.report.table.columns import ColumnSources, column, columns_of
 from swingbot.core.report.table.formats import SAMPLES
 from swingbot.core.report.table.sheet import Sheet, sheet_of_table
@@ -28,6 +30,10 @@ class TableReads(Protocol):
         self, conn: Any, id: int | str, metrics: list[str] | None = None
     ) -> list[Row]: ...
     def kernel_builds(self, conn: Any, keys: Iterable[str]) -> dict[str, Row]: ...
+
+
+class WhyReads(TableReads, Protocol):
+    def why_of_table(self, conn: Any, table: Table, changes: Sequence[Row]) -> list[Why]: ...
 
 
 def sheet_of(
@@ -66,6 +72,12 @@ def pairs(table: Mapping[str, Any]) -> list[tuple[int, int]]:
         if row["against"] == table["against"][0] and row["headline"]
     }
     return sorted(found, key=lambda pair: pair[1])
+
+
+def explain(read: WhyReads, kernels: KernelRecords, conn: Any, table: Table) -> None:
+    """Put `kernel_changes` and `why` into `table`, a document of `read.table`."""
+    table["kernel_changes"] = changes = kernel_changes(read, kernels, conn, table)
+    table["why"] = read.why_of_table(conn, table, changes)
 
 
 def kernel_changes(

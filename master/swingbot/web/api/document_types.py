@@ -22,10 +22,12 @@ from swingbot.core.model import (
     report_documents,
     result_documents,
     upkeep_documents,
+    why_documents,
 )
 
 MODULES: Final[Sequence[ModuleType]] = (
     documents,
+    why_documents,
     order_documents,
     report_documents,
     list_documents,

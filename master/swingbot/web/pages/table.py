@@ -24,7 +24,7 @@ from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.results_query import checked
-from swingbot.service.report.table_sheet import kernel_changes, sheet_of
+from swingbot.service.report.table_sheet import explain, sheet_of
 from swingbot.service.visible import changes_only
 
 from ..http.render import Renderer, is_json
@@ -143,9 +143,7 @@ class TablePages:
         after: str | None = None,
     ) -> Table:
         document = self._source.read.table(conn, id, metrics, after=after)
-        document["kernel_changes"] = kernel_changes(
-            self._source.read, self._kernels, conn, document
-        )
+        explain(self._source.read, self._kernels, conn, document)
         return document
 
     def _memory(self, conn: Connection, document: Table) -> list[Row]:
