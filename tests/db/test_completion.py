@@ -72,6 +72,9 @@ def test_bash_completes_ids_and_names(
     )
     program.chmod(0o755)
     typed = ["swingbot show i", "swingbot history netperf.T", "swingbot compare base --tree "]
+    # as bash splits `--tree=`, `--tree=mm` and an earlier `--set=a=b`
+    typed += [f"swingbot compare base {end}" for end in ("--tree =", "--tree = mm")]
+    typed += ["swingbot compare --set = a = b base --tree = m"]
     bash = subprocess.run(
         ["bash", "--norc", "-c", TYPES],
         env=os.environ | environment | {"PATH": f"{program.parent}:{os.environ['PATH']}"},
@@ -80,10 +83,11 @@ def test_bash_completes_ids_and_names(
         capture_output=True,
         text=True,
     )
-    ids, metrics, trees = (line.split() for line in bash.stdout.splitlines())
+    ids, metrics, trees, *joined = (line.split() for line in bash.stdout.splitlines())
     assert f"i{web.lab.incident}" in ids and all(id.startswith("i") for id in ids)
     assert metrics == ["netperf.Throughput_Mbps"] and trees == offered(typed[2], environment)
     assert len(trees) == len(web.client.get("/trees.json").json())
+    assert joined == [trees, *[[name for name in trees if name.startswith("m")]] * 2]
     assert not bash.stderr
 
 

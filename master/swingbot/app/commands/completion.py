@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from swingbot.app.commands.context import CommandContext
 from swingbot.app.settings import load, with_place
@@ -21,6 +21,26 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _ALL: Final = ("comparisons", "experiments", "bisections", "incidents", "reports", "orders")
 _IDS: Final = 50  # the latest of each kind
 _NAMES: Final = 10_000
+
+
+class _Bash(BashComplete):
+    """Bash ends words at `=`, so that `--tree=mm` arrives as three."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        args, incomplete = super().get_completion_args()
+        words: list[str] = []
+        for word in (*args, incomplete):
+            last = words[-1] if words else "--"
+            if not last.startswith("--") and (word == "=" or last.endswith("=")):
+                words[-1] += word
+            elif word != "=":
+                words.append(word)
+        if incomplete == "=" and words[-1].startswith("--"):
+            words.append("")
+        return words[:-1], words[-1]
+
+
+add_completion_class(_Bash)
 
 
 def session_of(params: Mapping[str, Any]) -> CommandContext:
