@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from swingbot.core.access.roles import Role
 from tests import builders as make
 from tests.browser import Page, browser
 from tests.database import fresh
@@ -19,6 +20,8 @@ from tests.served import Served, served
 from tests.tables import an_experiment
 
 WIDTHS = (390, 1280, 1920)
+_ASKED = """INSERT INTO asked (comparison, who, token, testbox_seconds)
+SELECT c.id, t.who, t.id, 1 FROM comparison c, access_token t WHERE t.who = 'Ada'"""
 SCHEMES = {390: "dark", 1280: "light"}  # in which axe looks at each page
 LONG_JOB = "will-it-scale-performance-page_fault3-process-100%-48-threads-512M-anon-thp-never"
 # Parts of addresses that name one of many: pages that differ in nothing else are of one kind.
@@ -45,8 +48,10 @@ def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) ->
         served(url, tmp_path_factory.mktemp("widths"), SWINGBOT_WEB_RATE="0") as web,
         browser() as page,
     ):
+        web.token("Ada", Role.SUBMITTER)
         an_experiment(web.conn, kernels=14, testboxes=3, metrics=2, boots=2, unbuildable=(5,))
         _long_names(web)
+        web.conn.execute(sa.text(_ASKED))
         web.conn.commit()
         yield Site(web, page)
 

@@ -10,13 +10,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from swingbot.core.model.comparison_row import CHANGED, ComparisonRow
-from swingbot.core.text.numbers import change, count, nil, rounded_up, signed_percent, two_digits
+from swingbot.core.text.numbers import (
+    change,
+    count,
+    nil,
+    rounded_up,
+    signed_percent,
+    two_digits,
+    typeset,
+)
 
 Judged = ComparisonRow | Mapping[str, Any]  # a row, or its document
 
 _SAME: Final = "'< N %' means no change of N % or more"
 _SMALL: Final = "a change in brackets is there and smaller than what matters"
 _UNCLEAR: Final = "a change in parentheses is not clear"
+_ON_PAGES: Final = {"same": "no change", "unclear": "not clear", "invalid": "not comparable"}
 LEGEND: Final = f"{_SAME}; {_SMALL}; {_UNCLEAR}"
 
 
@@ -88,6 +97,12 @@ def brief(row: Judged | None) -> str:
         return f"[{two_digits(own.change_pct, '+')}%]"
     excluded = _excluded(own)
     return "same" if excluded is None else f"< {excluded}"
+
+
+def on_page(row: Judged | None) -> str:
+    """Return `brief` as pages and plots print it."""
+    text = brief(row)
+    return _ON_PAGES.get(text) or typeset(text)
 
 
 def size(row: Judged) -> str:

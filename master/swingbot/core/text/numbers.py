@@ -9,6 +9,11 @@ from typing import Final, Literal
 _LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed with an exponent
 
 
+def typeset(text: str) -> str:
+    """A number as pages print it: a real minus sign, and a space before `%` that never breaks."""
+    return text.replace("-", "\u2212").replace(" %", "%").replace("%", "\u00a0%")
+
+
 def _decimals(value: float, digits: int) -> int | None:
     """Return the number of decimals that shows `digits` significant digits of `value`.
 

@@ -14,7 +14,7 @@ from swingbot.core.model.conclusion import same_mean
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings_text import history_lines
 from swingbot.core.table import verdict
-from swingbot.core.text.numbers import duration, times_the_spread
+from swingbot.core.text.numbers import duration, times_the_spread, typeset
 from swingbot.core.text.plain import cut, person
 
 from .sparkline import sparkline
@@ -48,21 +48,11 @@ def spread(value: float | None) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def _typeset(text: str) -> str:
-    """Numbers with a real minus sign, and no line break before the percent sign."""
-    return text.replace("-", "\u2212").replace(" %", "\u00a0%")
-
-
 def percent(value: float | None, signed: bool = True) -> str:
     """A change in percent: `-18.0 %`."""
     if value is None:
         return MISSING
-    return _typeset(f"{value:+.1f} %" if signed else f"{value:.1f} %")
-
-
-def brief(row: verdict.Judged | None) -> str:
-    """The change of a row as a cell shows it."""
-    return _typeset(verdict.brief(row)).replace("same", "no change")
+    return typeset(f"{value:+.1f} %" if signed else f"{value:.1f} %")
 
 
 def claim(row: verdict.Judged) -> str:
@@ -70,7 +60,7 @@ def claim(row: verdict.Judged) -> str:
     if missing := verdict.doubt(row):
         return missing
     own = row["verdict"] if isinstance(row, Mapping) else row.verdict
-    return brief(row) if own == "same" else str(own)
+    return verdict.on_page(row) if own == "same" else str(own)
 
 
 def interval(value: list[float | None] | None) -> str:
@@ -167,7 +157,7 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "code": code,
     "percent": percent,
     "interval": interval,
-    "brief": brief,
+    "brief": verdict.on_page,
     "sparkline": sparkline,
     "claim": claim,
     "in_words": verdict.in_words,

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
-from swingbot.core.table.verdict import brief, in_words
+from swingbot.core.table.verdict import in_words, on_page
 from swingbot.core.text.plain import cut
 
 from . import svg
@@ -156,7 +156,7 @@ def _change(row: PlotRow, change: ComparisonRow, x: svg.AxisScale, top: float) -
     words = f"{row.name}: {in_words(change)}"
     if change.interval_pct:
         words += f", 95 % interval {change.interval_pct[0]:+.3g} to {change.interval_pct[1]:+.3g} %"
-    figures = brief(change).replace("-", "\u2212")
+    figures = on_page(change)
     marks = [svg.text("100%", top + 12, figures, "said small", "end")]
     if bounds := _bounds(change):
         y = top + _INTERVAL
