@@ -120,6 +120,8 @@ def _width(panel: Json) -> Iterator[str]:
 
 
 def links(panel: Json) -> Iterator[str]:
+    for link in panel.get("links", []):
+        yield link["url"]
     for properties in (panel["fieldConfig"]["defaults"], *(p for _, p in _overrides(panel))):
         for link in properties.get("links", []):
             yield link["url"]

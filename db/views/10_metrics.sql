@@ -93,7 +93,7 @@ JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
 LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric, s.against, s.arm) = (r.comparison, r.testbox, r.unit_job, r.metric, r.against, r.arm)
-WHERE c.id NOT IN (SELECT comparison FROM private_comparison);
+WHERE c.private_to IS NULL;
 
 -- What is known of the noise of a metric on a testbox; relative standard deviations in percent, NULL where it is not known.
 CREATE OR REPLACE VIEW v_noise AS

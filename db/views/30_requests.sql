@@ -9,7 +9,7 @@ FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
-WHERE c.id NOT IN (SELECT comparison FROM private_comparison);
+WHERE c.private_to IS NULL;
 
 -- `step_at` is its last decision or result; `quiet_seconds` counts since then, also after it has ended.
 CREATE OR REPLACE VIEW v_bisections AS
