@@ -131,7 +131,7 @@ def test_the_numbers_are_those_of_the_json(client: TestClient, conn: sa.Connecti
     assert [rows[arm]["verdict"] for arm in (1, 2, 3)] == ["same", "worse", "better"]
     text = page(client, f"/experiment/e{made.id}")
     for arm in (2, 3):
-        shown = f"{rows[arm]['change_pct']:+.1f}%".replace("-", "\u2212")
+        shown = f"{rows[arm]['change_pct']:+.1f}\u00a0%".replace("-", "\u2212")
         assert f'class="change {rows[arm]["verdict"]}">{shown}<' in text
     assert COUNTER in text and f"metric={COUNTER}" in text, "counters have pages of their own"
     assert "1 worse" in text and "1 better" in text
