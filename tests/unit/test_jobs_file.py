@@ -253,7 +253,7 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
             "runs: 1\n",
             (
                 "jobs/j.yaml:1: the job names no benchmark; known are anon-touch, dbench, fio, "
-                "hackbench, iperf, netperf, page-fault, perf-bench-futex, "
+                "hackbench, iperf, kbuild, netperf, page-fault, perf-bench-futex, "
                 "perf-bench-sched-pipe, perf-bench-syscall, redis, stress-ng, tbench, "
                 "will-it-scale"
             ),
