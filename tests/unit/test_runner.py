@@ -18,6 +18,7 @@ from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
+from swingbot_worker.runner import memory_script
 from swingbot_worker.runner.prologue import PROLOGUE
 from tests.programs import PROGRAMS
 
@@ -225,6 +226,25 @@ def test_only_the_run_that_counts_calls_knows_which_functions(tmp_path: Path) ->
         "alloc free\n",
     )
     assert results.runs["a-job", 0]["stdout"] == "1\n"
+
+
+def test_a_monitor_is_found_beside_a_program_with_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, mounts = tmp_path / "groups", tmp_path / "mounts"
+    groups.mkdir()
+    mounts.write_text(f"cgroup2 {groups} cgroup2 rw 0 0\n")
+    text = memory_script.FUNCTIONS.replace("/proc/mounts", str(mounts))
+    monkeypatch.setattr(memory_script, "FUNCTIONS", text)
+    job = UnitJob(
+        name="a-job", program="prints", params={"cpus": "0"}, runs=1, monitors=("watches",)
+    )
+    programs = {"prints": "echo 1", "watches": 'echo seen >"$sb_out"; "$@"'}
+    results = run_here(tmp_path, [job], programs)
+    assert results.runs["a-job", 1]["watches"] == "seen\n"
+    assert results.runs["a-job", 1]["stdout"] == "1\n"
+    assert (groups / "swingbot-run" / "cpuset.cpus").read_text() == "0\n"
+    assert (groups / "swingbot-run" / "cgroup.procs").read_text()
 
 
 @pytest.mark.parametrize("name", ["a b", "a;b", "$(a)", "", "-a", "a" * 200])
