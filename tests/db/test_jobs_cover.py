@@ -112,3 +112,10 @@ def test_names_that_are_not_in_the_tree(brain: Brain, environment: dict[str, str
         main, ["jobs", "cover", "mm/a.c", "--tree", "fak"], env=environment
     )
     assert unknown.exit_code == 2 and "did you mean 'fake'?" in unknown.stderr
+
+
+def test_a_service_elsewhere_is_refused() -> None:
+    away = {"SWINGBOT_URL": "http://127.0.0.1:9", "SWINGBOT_TOKEN": "t"}
+    refused = CliRunner().invoke(main, ["jobs", "cover", "mm/a.c", "--tree", "fake"], env=away)
+    assert refused.exit_code == 2
+    assert "works on the service's own host only" in refused.stderr

@@ -8,7 +8,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.completion import TREES
-from swingbot.app.commands.context import CommandContext, with_session_json
+from swingbot.app.commands.context import CommandContext, require_service, with_session_json
 from swingbot.core.text.numbers import count
 from swingbot_jobs.terminal import say_json
 
@@ -38,7 +38,9 @@ def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> 
       swingbot jobs cover mm/vmscan.c --tree mm
       swingbot jobs cover 3f2a1b0c9d8e --tree mm
     """
-    reading = session.reading()  # says where else than on the service's host it does not work
+    if session.login is None:
+        require_service()
+    _ = session.engine  # refuses a service elsewhere before what only its host has is imported
     from swingbot.app.sheets import kernel_records
     from swingbot.service.report.job_cover import JobCover
     from swingbot.service.watch.trees import known_tree
@@ -47,7 +49,7 @@ def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> 
     known_tree(session.lab.transaction, tree)
     cover = JobCover(
         read=read,
-        reading=reading,
+        reading=session.reading(),
         kernels=kernel_records(session.settings),
         git=session.lab.tools.git,
     ).of(tree, target)
