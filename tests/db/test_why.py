@@ -7,17 +7,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from swingbot.adapters.git import Mirror
 from swingbot.app.commands.incidents import incident_lines
 from swingbot.app.sheets import shown
 from swingbot.core.proof.gates import GateRow
 from swingbot.service.ports.kernels import NoRecord
 from swingbot.web.app import make_app
+from swingbot.web.http.render import Renderer
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.pages.patch import PatchPages
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_db.store import PgTransaction
@@ -26,6 +30,7 @@ from tests import builders as make
 from tests.db.test_kernel_change import Site as Kernels
 from tests.db.test_kernel_change import a_record
 from tests.db.test_web import Settings
+from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.kernels import kept_by
 from tests.served import NO_LAB
 
@@ -205,6 +210,37 @@ def test_functions_have_their_sizes_and_calls(lab: Lab) -> None:
         assert why["executed"] == {"status": "pass", "reason": REASON}
         assert "276 → 269 bytes, called 65 882 times" in lab.block(path)
     assert (lab.why(pages(lab)[1])[0]["functions_total"]) == 1
+
+
+def test_a_function_leads_to_the_hunks_that_change_it(lab: Lab, tmp_path: Path) -> None:
+    lab.gate("code", CODE)
+    for path in pages(lab)[1:]:
+        (why,) = lab.why(path)
+        link = f"/variant/{why['variant']}/patch?function=free_unref_page_commit"
+        assert link in lab.client.get(path).text
+    _, commit = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=88)])
+    mirror = Mirror(tmp_path / "mirror.git")
+    mirror.fetch_branch("t", str(tmp_path / "linux"), "main")
+    number = int(why["variant"][1:])
+    set_commit = sa.text("UPDATE variant SET commit = :commit WHERE id = :id")
+    lab.conn.execute(set_commit, {"commit": commit, "id": number})
+    lab.conn.commit()
+    engine = make_engine(str(lab.conn.engine.url.render_as_string(hide_password=False)))
+    settings = Settings(maildir=tmp_path / "mail")
+    pages_of = PatchPages(SnapshotReader(engine, read), Renderer(settings), mirror.patch)
+    app = make_app(settings, engine, read, kept_by(nothing), pages_of.routes())
+    with TestClient(app) as client:
+        page = client.get(f"/variant/v{number}/patch?function=used").text
+        assert page.index("1 hunk of 2 changes") < page.index("+__attribute__((used)) static")
+        assert page.index("Other hunks") < page.index("<h3>state.json")
+        page = client.get(f"/variant/v{number}/patch?function=alloc_page").text
+        assert "No hunk changes <code>alloc_page</code> itself" in page
+        assert client.get("/variant/v99/patch").status_code == 404
+    engine.dispose()
+
+
+def nothing(sha256: str) -> BinaryIO:
+    raise FileNotFoundError(sha256)
 
 
 def test_what_is_missing_is_said_and_no_change_has_no_block(lab: Lab) -> None:

@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 import sqlalchemy as sa
 from starlette.routing import Route
 
+from swingbot.adapters.git import Mirror
 from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
@@ -42,6 +43,7 @@ from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
+from swingbot.web.pages.patch import PatchPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import TableForm
 from swingbot.web.ports import PageSettings
@@ -95,6 +97,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *PatchPages(source, renderer, Mirror(state / "mirror.git").patch).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *DocumentationPages(renderer, folder("docs")).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(""), "open"),

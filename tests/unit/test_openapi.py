@@ -41,6 +41,7 @@ OTHERS: Final = {
     *("GET /moderation", "POST /moderation/switch", "POST /moderation/{id}", "GET /outbox"),
     *("GET /mailbox", "GET /mailbox/{key}", "GET /feed/{kind}/{file}"),
     *("GET /install", "GET /install/{name}", "GET /docs", "GET /docs/{name:path}"),
+    "GET /variant/{id}/patch",
     *("GET /plot/{id}/values.svg", "GET /plot/{id}/history.svg", "GET /plot/{id}.svg"),
     *("GET /{kind}/{id}/show.txt", "GET /{kind}/{id}/{form}.txt", "GET /{kind}/{id}/table.csv"),
     *(f"GET /{kind}/{{id}}/progress" for kind in (*ids.TABLES, "bisection")),

@@ -232,7 +232,9 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
         },
         "comparison": shown("comparison", row["comparison"]),
         "rows": _rows(conn, row["comparison"]),
-        "why": why(conn, row["comparison"], proof) if row["comparison"] else [],
+        "why": why(conn, row["comparison"], proof, {1: ids.show("variant", row["variant"])})
+        if row["comparison"]
+        else [],
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],

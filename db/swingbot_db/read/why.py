@@ -50,20 +50,31 @@ def why_of_table(conn: sa.Connection, table: Table, changes: Sequence[Row]) -> l
     """What changed beside the headline numbers of `table`; `changes` are its `kernel_changes`."""
     by_pair = {(one["reference"], one["arm"]): one for one in changes}
     proof = gates(conn, table["incident"]) if table["incident"] else []
-    return why(conn, ids.read(table["id"])[1], proof, by_pair)
+    alone = {row["arm"] for row in table["rows"] if row["attributed_to"]}
+    makers = {
+        arm["arm"]: arm["variant"]["id"]
+        for arm in table["arms"]
+        if arm["arm"] in alone or (table["incident"] and arm["arm"] == 1)
+    }
+    return why(conn, ids.read(table["id"])[1], proof, makers, by_pair)
 
 
 def why(
     conn: sa.Connection,
     comparison: int,
     proof: Sequence[Gate],
+    makers: Mapping[int, str],
     changes: Mapping[tuple[int, int], Mapping[str, Any]] | None = None,
 ) -> list[Why]:
-    """`proof`: gates of the incident whose kernels the comparison has."""
+    """`proof`: gates of the incident whose kernels the comparison has; `makers`: variants whose
+    commit alone makes the change, by arm.
+    """
     headlines = _headlines(rows(conn, _HEADLINES, id=comparison, shares=list(SHARES)))
     names = sorted({row.metric for one in headlines for row in one.beside})
     others = _others(conn, proof, names) if names else []
-    return whys(headlines, Sources(others=others, gates=proof, changes=changes or {}))
+    return whys(
+        headlines, Sources(others=others, gates=proof, changes=changes or {}, makers=makers)
+    )
 
 
 def _headlines(found: Sequence[Row]) -> list[ClaimedRow]:

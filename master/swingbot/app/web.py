@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from swingbot.adapters import process
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
+from swingbot.adapters.git import Mirror
 from swingbot.adapters.limits import ARTIFACT_BYTES
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.adapters.part_heartbeat import PartHeartbeat
@@ -89,6 +90,7 @@ from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
+from swingbot.web.pages.patch import PatchPages
 from swingbot.web.pages.progress import ProgressPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
@@ -207,6 +209,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *PatchPages(source, renderer, Mirror(settings.mirror).patch).routes(),
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),

@@ -52,6 +52,7 @@ class Why(TypedDict):
 
     reference: int  # number of the arm it is compared with
     arm: int  # its number
+    variant: str | None  # whose commit alone makes the change; null: not known
     changes: list[ExplainedChange]  # of its headline metrics
     functions: list[SizedFunction]  # the largest difference in size first, 12 at most
     functions_total: int | None  # null: the kernels were not compared

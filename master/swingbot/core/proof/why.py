@@ -38,12 +38,13 @@ class ClaimedRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """`others`: pairs of kernels that gates measured; `changes`: facts of `compare_kernels` by
-    (reference, arm).
+    (reference, arm); `makers`: variants whose commit alone makes the change, by arm.
     """
 
     others: Sequence[PairRows] = ()
     gates: Sequence[Gate] = ()
     changes: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
+    makers: Mapping[int, str] = field(default_factory=dict)
 
 
 def whys(headlines: Sequence[ClaimedRow], sources: Sources) -> list[Why]:
@@ -61,6 +62,7 @@ def _why(pair: tuple[int, int], headlines: Sequence[ClaimedRow], sources: Source
     return {
         "reference": pair[0],
         "arm": pair[1],
+        "variant": sources.makers.get(pair[1]),
         "changes": changes,
         "functions": _called(functions or [], executed)[:MOST_FUNCTIONS],
         "functions_total": None if functions is None else len(functions),

@@ -39,6 +39,7 @@ _MORE: Final = {
         (
             "/results.csv",
             "/person/{name}",
+            "/variant/{id}/patch",
             "/metric/{tree}/{testbox}/{names:path}",
             "/plot/{id}/values.svg",
             "/plot/{id}.svg",

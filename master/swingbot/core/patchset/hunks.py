@@ -1,0 +1,86 @@
+"""The hunks of a diff, each with the functions that it changes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)")
+_WORD: Final = re.compile(r"\w+")
+_NAME: Final = re.compile(r"(\w+)\s*\(")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunk:
+    """`lines` begin with the header; `functions` are those whose lines it adds or removes, `words`
+    what these lines name.
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    functions: frozenset[str]
+    words: frozenset[str]
+
+
+def hunks_of(diff: str) -> Iterator[Hunk]:
+    """Yield the hunks in order; what stands before the first file is passed over."""
+    path, lines, at = "", diff.split("\n"), 0
+    while at < len(lines):
+        line = lines[at]
+        if line.startswith(("--- ", "+++ ")) and line[4:] != "/dev/null":
+            path = line[4:].partition("/")[2]
+        header = _HUNK.match(line) if path else None
+        end = _end(lines, at + 1, header) if header else at + 1
+        if header:
+            body = lines[at:end]
+            yield Hunk(
+                path=path,
+                lines=tuple(body),
+                functions=_changed(header[3], body[1:]),
+                words=frozenset(
+                    word
+                    for line in body[1:]
+                    if line[:1] in ("+", "-")
+                    for word in _WORD.findall(line)
+                ),
+            )
+        at = end
+
+
+def touching(hunks: Sequence[Hunk], name: str) -> list[Hunk]:
+    """Return the hunks that change a function, else those whose changed lines name it: a variable,
+    or a macro that makes it.
+    """
+    own = [hunk for hunk in hunks if name in hunk.functions]
+    return own or [hunk for hunk in hunks if name in hunk.words]
+
+
+def _end(lines: list[str], at: int, header: re.Match[str]) -> int:
+    """Return the place behind a hunk: it has as many lines of each side as its header says."""
+    old, new = (1 if count is None else int(count) for count in header.groups()[:2])
+    while at < len(lines) and (old > 0 or new > 0 or lines[at].startswith("\\")):
+        mark = lines[at][:1]
+        old -= mark in ("-", " ", "")
+        new -= mark in ("+", " ", "")
+        at += 1
+    return at
+
+
+def _changed(heading: str, body: list[str]) -> frozenset[str]:
+    """Return the functions with a line added or removed; `heading` names the one it begins in."""
+    name, found = _defined(heading), set()
+    for line in body:
+        name = _defined(line[1:]) or name
+        if line[:1] in ("+", "-") and name:
+            found.add(name)
+    return frozenset(found)
+
+
+def _defined(line: str) -> str:
+    """Return the function whose definition begins in this line, if it looks like one."""
+    if not line[:1].isidentifier() or line.rstrip().endswith((";", ":")):
+        return ""
+    named = _NAME.search(line)
+    return named[1] if named else ""
