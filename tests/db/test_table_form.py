@@ -713,7 +713,8 @@ def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
     asked = post({**hidden(first.text, door), "act": "ask"})
     assert asked.status_code == 303, asked.text
     where = asked.headers["location"]
-    assert re.fullmatch(address, where) and where in client.get(door).text
+    [own] = re.findall(r'<a href="(/person/[^"]+)">Your requests', client.get(door).text)
+    assert re.fullmatch(address, where) and where in client.get(own).text
     assert client.get(f"{where}.json").json()["min_effect_pct"] == 0.5
     table = client.get(where).text
     assert "<script" not in table and "&lt;script&gt;" in table and "untrusted" in table

@@ -11,7 +11,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot_db.probe import check
 from swingbot_db.scope import can_limit
 
-from .access import access_events, asked_by, testbox_groups, tokens
+from .access import access_events, testbox_groups, tokens
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .changes import list_of_changes, table_of_changes
@@ -74,7 +74,6 @@ __all__ = [
     "LabQueue",
     "NotFound",
     "access_events",
-    "asked_by",
     "bisection",
     "boot",
     "boot_means_of_table",

@@ -1,10 +1,9 @@
-"""Tokens, the log of their use, and a person's own tables."""
+"""Tokens, and the log of their use."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-from swingbot.core.model import ids
 from swingbot_db.scope import can_limit
 from swingbot_db.store.access import VALID_TOKEN
 
@@ -29,25 +28,6 @@ def access_events(conn: sa.Connection, most: int) -> list[Row]:
     """The log of token use, newest first."""
     query = "SELECT at, act, who, token, detail FROM access_event ORDER BY id DESC LIMIT :most"
     return rows(conn, query, most=most)
-
-
-def asked_by(conn: sa.Connection, who: str, most: int) -> list[Row]:
-    """A person's tables requested over the web, newest first.
-
-    Keys: id, kind (of the id), tree, kernels (names of the rows), status, at, testbox_seconds.
-    """
-    query = """
-        SELECT q.comparison AS id, c.kind, c.status, t.name AS tree, q.testbox_seconds, q.at,
-          (SELECT array_agg(a.name ORDER BY a.arm) FROM comparison_arm a
-            WHERE a.comparison = c.id) AS kernels
-        FROM asked q JOIN comparison c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
-        WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
-    """
-    tables = rows(conn, query, who=who, most=most)
-    shown = [ids.of_table(row["kind"], row["id"]) for row in tables]
-    return [
-        row | {"id": id, "kind": ids.read(id)[0]} for row, id in zip(tables, shown, strict=True)
-    ]
 
 
 def refused_tokens(conn: sa.Connection) -> int:

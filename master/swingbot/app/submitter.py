@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from swingbot.adapters.mail_reader import read_patches
 from swingbot.app.form_choices import form_choices
@@ -34,7 +33,6 @@ from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.refused import OverQuota
 from swingbot.web.pages.table_choices import TableChoices
-from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
 from swingbot_jobs.language.job_files import read_job, shipped
@@ -92,10 +90,6 @@ class DatabaseSubmitter:
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]:
         with self._begin("quota") as tx:
             return tx.access.used(person.who), quota.quota_of(person, self._quota)
-
-    def latest(self, person: Person) -> list[dict[str, Any]]:
-        with self._engine.connect() as conn:
-            return read.asked_by(conn, person.who, 20)
 
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""

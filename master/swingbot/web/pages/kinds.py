@@ -50,7 +50,7 @@ PLURALS = (
 )
 _LISTS = dict.fromkeys(("comparisons", "experiments"), "list_tables.html")
 _RUNNING = ("waiting", "ready", "running")
-_COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
+_COLUMNS = 8  # metrics in a boot's table, the benchmark's own first
 _VALUES = 10  # of each in a run
 _SAMPLES = 5000  # values on the page of a boot, and of its free memory
 
@@ -229,13 +229,12 @@ class Pages:
         own = {row["metric"] for row in names if is_of(row["metric"], row["unit_job"])}
         metrics = [*sorted(own), *sorted({row["metric"] for row in names} - own)]
         memory = [name for name in metrics if name.startswith(tuple(free_memory.PREFIXES))]
+        shown = [name for name in metrics if name not in memory][:_COLUMNS]
         return {
-            "metrics": metrics[:_COLUMNS],
-            "more": max(0, len(metrics) - _COLUMNS),
+            "metrics": shown,
+            "more": len(metrics) - len(shown),
             "values": _by_run(
-                read.first_samples_of_boot(
-                    conn, id, metrics[:_COLUMNS], each=_VALUES + 1, most=_SAMPLES
-                )
+                read.first_samples_of_boot(conn, id, shown, each=_VALUES + 1, most=_SAMPLES)
             ),
             "most_values": _VALUES,
             "free_memory": free_memory.of_boot(

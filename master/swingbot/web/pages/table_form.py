@@ -73,7 +73,6 @@ class TableSubmitter(Charging, Protocol):
         """Read patches. Raises SeriesError."""
         ...
 
-    def latest(self, person: Person) -> list[dict[str, Any]]: ...
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it."""
         ...
@@ -321,7 +320,6 @@ class TableForm:
                 "choices": choices,
                 "used": used,
                 "quota": quota,
-                "latest": self._submitter.latest(context["person"]),
             }
         values = {name: sent.values.get(name, "") for name in TEXTS}
         page = self._renderer.page(
