@@ -13,11 +13,15 @@ from swingbot.core.model.list_documents import Standing
 from .rows import Row, rows
 
 _TIPS: Final = 120  # measured tips of a history
+# Places and releases are read once: the planner takes thousands of tips for a few.
 _LEVELS: Final = """
-WITH measured AS (
+WITH tip AS MATERIALIZED (
+  SELECT commit, place FROM v_tips WHERE tree = (SELECT name FROM tree WHERE id = :tree)
+), release AS MATERIALIZED (
+  SELECT commit, release FROM v_releases WHERE tree = (SELECT name FROM tree WHERE id = :tree)
+), measured AS MATERIALIZED (
   SELECT c.id, h.commit, tip.place, c.base = first.base AND tip.place > 0 AS is_first
-  FROM comparison_pair c JOIN tree t ON t.id = c.tree JOIN variant h ON h.id = c.head
-  JOIN v_tips tip ON tip.tree = t.name AND tip.commit = h.commit
+  FROM comparison_pair c JOIN variant h ON h.id = c.head JOIN tip ON tip.commit = h.commit
   CROSS JOIN LATERAL (SELECT base FROM comparison_pair
     WHERE tree = :tree AND kind = 'watch' ORDER BY id LIMIT 1) first
   WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done'
@@ -35,7 +39,7 @@ FROM measured m
 JOIN comparison_row r ON r.comparison = m.id AND r.against = 'first' AND r.arm = 1
   AND (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL
 JOIN testbox x ON x.name = r.testbox
-LEFT JOIN v_releases l ON l.commit = m.commit AND l.tree = (SELECT name FROM tree WHERE id = :tree)
+LEFT JOIN release l ON l.commit = m.commit
 WHERE r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY r.unit_job, r.metric, r.testbox, m.place
 """
