@@ -183,9 +183,12 @@ ROWS: Final = {
     "result_root": _in("run", "result_root.id", "result_root"),
     "sample": "measured IN (SELECT id FROM swingbot.measured_metric)",
     "boot_mean": "measured IN (SELECT id FROM swingbot.measured_metric)",
-    "asked": "CASE WHEN comparison IS NULL THEN "
-    + _in("bisection_in_scope", "asked.bisection")
-    + f" ELSE {_in('comparison_in_scope', 'asked.comparison', 'comparison')} END",
+    **{
+        table: "CASE WHEN comparison IS NULL"
+        f" THEN {_in('bisection_in_scope', f'{table}.bisection')}"
+        f" ELSE {_in('comparison_in_scope', f'{table}.comparison', 'comparison')} END"
+        for table in ("asked", "result_mail")
+    },
 }
 
 
@@ -230,6 +233,7 @@ PRIVATE: Final = {
             "swing",
             "want",
             "asked",
+            "result_mail",
         ),
         _public("comparison"),
     ),

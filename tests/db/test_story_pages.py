@@ -54,8 +54,8 @@ OWN: Final = {
 WITHOUT: Final = {
     "access_event", "access_token", "alert", "attempt_file", "boot_mean", "boot_spec",
     "build_forecast", "kept_answer", "mail_switch", "measured_metric", "patch", "reparse",
-    "result_root", "sample", "schema_revision", "sent_commit", "unseen", "web_session",
-    "worker_compiler",
+    "result_mail", "result_root", "sample", "schema_revision", "sent_commit", "unseen",
+    "web_session", "worker_compiler",
 }  # fmt: skip
 # Columns with few values, which templates ask for.
 _WORDS: Final = {

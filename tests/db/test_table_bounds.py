@@ -109,7 +109,15 @@ MOST: Final[Mapping[str, tuple[str, int]]] = {
 }
 # Rows of requests, none of which a refused one leaves.
 REQUESTED: Final = (
-    *("asked", "comparison", "comparison_arm", "comparison_part", "variant", "build_forecast"),
+    *(
+        "asked",
+        "result_mail",
+        "comparison",
+        "comparison_arm",
+        "comparison_part",
+        "variant",
+        "build_forecast",
+    ),
     *("boot_spec", "orders", "want", "bisection", "bisection_point"),
 )
 
@@ -267,6 +275,8 @@ def test_requests_of_a_person_leave_rows_up_to_a_quota_and_refused_ones_none(
     with ExitStack() as stack:
         site = a_site(stack, db_url, tmp_path, SWINGBOT_WEB_OPEN_REQUESTS="99")
         engine, ada = site.web.engine, site.web.token("Ada", Role.SUBMITTER)
+        with engine.begin() as conn:
+            conn.execute(sa.text("UPDATE access_token SET mail = 'ada@example.org'"))
 
         def counts() -> dict[str, int]:
             with engine.connect() as conn:
@@ -275,13 +285,14 @@ def test_requests_of_a_person_leave_rows_up_to_a_quota_and_refused_ones_none(
                     for table in REQUESTED
                 }
 
-        asked = [site.json(ada, boots=1, min_effect=n).status_code for n in range(1, REQUESTS)]
-        search: dict[str, Any] = {"tree": "fake", "range": "base..tip"}
+        ask: dict[str, Any] = {"boots": 1, "mail": True}
+        asked = [site.json(ada, **ask, min_effect=n).status_code for n in range(1, REQUESTS)]
+        search: dict[str, Any] = {"tree": "fake", "range": "base..tip", "mail": True}
         search["metric"] = "hackbench.throughput"
         asked += [site.web.client.post("/bisect", json=search, headers=ada).status_code]
-        make_brain(site.web.settings, engine, site.linux).run()
+        stack.enter_context(make_brain(site.web.settings, engine, site.linux)).run()
         full = counts()
-        asked += [site.json(ada, boots=1, min_effect=n).status_code for n in (50, 60)]
+        asked += [site.json(ada, **ask, min_effect=n).status_code for n in (50, 60)]
         many = {"tree": "fake", "base": "base", "rows": ["tip"] * (WEB_ROWS + 1)}
         asked += [site.web.client.post("/experiment", json=many, headers=ada).status_code]
         search |= {"set": {"runs": "3"}}

@@ -14,6 +14,7 @@ from swingbot.core.mail.message import Mail
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.mails.followup import FollowUp, follow_up
+from swingbot.core.report.mails.result import Result, result_mail
 from swingbot.core.report.report_facts import ReportFacts
 from swingbot_jobs.codec import typed
 from tests.golden.compared import COMPARED, compared_text
@@ -21,6 +22,7 @@ from tests.golden.compared import COMPARED, compared_text
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"
 ALERTS = REPORTS / "alert"
+RESULTS = REPORTS / "result"
 _FACTS = ("tbox_group", "model", "nr_cpu", "memory_mb", "repeatable", "boot_seconds", "label")
 BUILDBOT = Path(__file__).parent / "describe" / "describe.yaml"
 
@@ -61,6 +63,11 @@ def alert_text(document: Path) -> str:
     )
 
 
+def result_text(document: Path) -> str:
+    """The same of a mail to who asked for a table or bisection."""
+    return _text(result_mail(typed(Result, yaml.safe_load(document.read_text(encoding="utf-8")))))
+
+
 def buildbot_text() -> str:
     """Builders with their workers and deadlines, and the facts of the testboxes, as YAML."""
     settings = Settings()
@@ -94,6 +101,9 @@ def main() -> int:
         print(text_of(document))
     for document in sorted(ALERTS.glob("*.in.yaml")):
         text_of(document).write_text(alert_text(document), encoding="utf-8")
+        print(text_of(document))
+    for document in sorted(RESULTS.glob("*.in.yaml")):
+        text_of(document).write_text(result_text(document), encoding="utf-8")
         print(text_of(document))
     for document in sorted(COMPARED.glob("*.in.yaml")):
         text_of(document).write_text(compared_text(document), encoding="utf-8")

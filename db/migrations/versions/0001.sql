@@ -696,7 +696,7 @@ CREATE INDEX incident_gate_by_comparison ON incident_gate (comparison) WHERE com
 
 CREATE TABLE report (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind        text NOT NULL CHECK (kind IN ('first', 'still', 'update', 'fixed', 'retraction', 'answer', 'digest', 'alert')),
+    kind        text NOT NULL CHECK (kind IN ('first', 'still', 'update', 'fixed', 'retraction', 'answer', 'digest', 'alert', 'result')),
     incident    bigint REFERENCES incident,
     week        date,                                                   -- Monday of the week of a digest
     alert       bigint REFERENCES alert,                                -- of the kind 'alert': revision 1 reports the start, 2 the end
@@ -724,7 +724,7 @@ CREATE TABLE report (
     sent_at     timestamptz,
     CONSTRAINT report_once UNIQUE (incident, kind, revision),
     CONSTRAINT report_of_incident_or_week
-        CHECK ((incident IS NULL) = (kind IN ('digest', 'alert')) AND (week IS NULL) = (kind <> 'digest') AND (alert IS NULL) = (kind <> 'alert')),
+        CHECK ((incident IS NULL) = (kind IN ('digest', 'alert', 'result')) AND (week IS NULL) = (kind <> 'digest') AND (alert IS NULL) = (kind <> 'alert')),
     CONSTRAINT report_withdrawn_is_dropped CHECK (withdrawn IS NULL OR state = 'dropped')
 );
 CREATE UNIQUE INDEX report_one_first ON report (incident) WHERE kind = 'first' AND state <> 'dropped';
@@ -790,6 +790,7 @@ CREATE TABLE access_token (
     trees      text[] CHECK (trees IS NULL OR (role = 'submitter' AND cardinality(trees) > 0)), -- of which it may request tables; NULL: of all
     groups     text[] CHECK (groups IS NULL OR (role = 'reader' AND cardinality(groups) > 0)), -- testbox groups that it may see; NULL: all
     levels     boolean NOT NULL DEFAULT true CHECK (levels OR groups IS NOT NULL), -- false: it sees changes in percent only
+    mail       text CHECK (mail LIKE '%_@_%'),                          -- where it gets the results that it asks for by mail
     vouches    boolean NOT NULL DEFAULT false CHECK (NOT vouches OR (role <> 'reader' AND groups IS NULL)), -- for the commits that it sends first: their kernels are trusted while it is valid
     note       text,
     made_by    text NOT NULL,
@@ -839,6 +840,19 @@ CREATE TABLE asked (
     CONSTRAINT asked_for_one_thing CHECK (num_nonnulls(comparison, bisection) = 1)
 );
 CREATE INDEX asked_by ON asked (who, at);
+
+-- Who gets a mail when a table or bisection is over.
+CREATE TABLE result_mail (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    comparison bigint REFERENCES comparison,
+    bisection  bigint REFERENCES bisection,
+    token      bigint NOT NULL REFERENCES access_token,                 -- whose address gets it; of the operator's key: the operator's
+    report     bigint UNIQUE REFERENCES report,                         -- the mail; NULL: not written yet
+    UNIQUE (comparison, token),
+    UNIQUE (bisection, token),
+    CONSTRAINT result_of_one_thing CHECK (num_nonnulls(comparison, bisection) = 1)
+);
+CREATE INDEX result_mail_unwritten ON result_mail (id) WHERE report IS NULL;
 
 -- Requests over the web with an Idempotency-Key that were carried out, for a day; status NULL: the answer was not kept.
 CREATE TABLE kept_answer (
@@ -904,4 +918,5 @@ CREATE TRIGGER incident_gate_wakes AFTER INSERT OR UPDATE ON incident_gate FOR E
 CREATE TRIGGER sighting_wakes AFTER INSERT OR UPDATE ON sighting FOR EACH ROW EXECUTE FUNCTION wake();
 CREATE TRIGGER alert_wakes AFTER INSERT OR UPDATE ON alert FOR EACH ROW EXECUTE FUNCTION wake();
 CREATE TRIGGER report_wakes AFTER INSERT OR UPDATE ON report FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER result_mail_wakes AFTER INSERT ON result_mail FOR EACH ROW EXECUTE FUNCTION wake();
 CREATE TRIGGER mail_switch_wakes AFTER UPDATE ON mail_switch FOR EACH ROW EXECUTE FUNCTION wake();

@@ -16,8 +16,8 @@ def tokens(conn: sa.Connection, *, over: bool = False, who: str | None = None) -
     `over` includes tokens that are no longer valid; `who` are those of this person.
     """
     query = f"""
-        SELECT id, who, role, digest IS NULL AS key, trees, groups, levels, vouches, note, made_by,
-          made_at, expires_at, revoked_at, revoked_by, used_at, {VALID_TOKEN} AS good
+        SELECT id, who, role, digest IS NULL AS key, trees, groups, levels, vouches, mail, note,
+          made_by, made_at, expires_at, revoked_at, revoked_by, used_at, {VALID_TOKEN} AS good
         FROM access_token
         WHERE ({VALID_TOKEN} OR :over) AND (CAST(:who AS text) IS NULL OR who = :who) ORDER BY id
     """

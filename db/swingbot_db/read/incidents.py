@@ -30,7 +30,7 @@ from swingbot.core.model.statuses import (
 from swingbot.core.table.verdict import in_words
 
 from .bisections import bisection
-from .moderation import moderated
+from .moderation import ERROR, MESSAGE, TO, moderated
 from .proof import gates
 from .rows import VALUES, Filters, Row, SortKey, by_id, has_part, piece, rows, shown, where
 from .tables import rows_of
@@ -76,12 +76,13 @@ _HISTORY = (
     "SELECT act, who, reason, detail, at FROM incident_event WHERE incident = :id ORDER BY id"
 )
 _DUPLICATES = "SELECT id FROM incident WHERE merged_into = :id ORDER BY id"
-_REPORT = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
-  AS cc, r.subject, r.body, r.created_at, r.sent_at,
-       coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.message, o.tries, o.error,
-         o.next_try
-FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
+_REPORT = f"""
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, {TO}, r.cc_addrs AS cc,
+  r.subject, r.body, r.created_at, r.sent_at,
+       coalesce(octet_length(o.message), octet_length(r.body)) AS size, {MESSAGE}, o.tries,
+         {ERROR}, o.next_try, m.comparison, m.bisection, c.kind AS "table"
+FROM report r LEFT JOIN outbox o ON o.report = r.id LEFT JOIN result_mail m ON m.report = r.id
+  LEFT JOIN comparison c ON c.id = m.comparison WHERE r.id = :id
 """
 # What each search of an incident found, with the size that its mail has; a copy of the culprit in
 # another tree has a commit of its own. `of` are the incidents.
@@ -183,13 +184,13 @@ FROM place p LEFT JOIN later l ON (l.incident, l.bisection) = (p.incident, p.bis
 ORDER BY p.incident, p.bisection, l.at
 """
 )
-_LIST_REPORTS = """
-SELECT {key},
-  r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
-  AS cc, r.subject, r.created_at, r.sent_at,
-       coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.error
+_LIST_REPORTS = f"""
+SELECT {{key}},
+  r.id, r.incident, r.kind, r.revision, r.state, r.message_id, {TO}, r.cc_addrs AS cc, r.subject,
+  r.created_at, r.sent_at,
+       coalesce(octet_length(o.message), octet_length(r.body)) AS size, {ERROR}
 FROM report r LEFT JOIN outbox o ON o.report = r.id
-{where} ORDER BY {order} LIMIT :limit
+{{where}} ORDER BY {{order}} LIMIT :limit
 """
 
 
@@ -321,6 +322,10 @@ def report(conn: sa.Connection, id: int | str) -> Row:
     """Return a report (docs/json.md); `mail` is the whole message once it is in the outbox."""
     row = by_id(conn, _REPORT, "report", id)
     message = row.pop("message")
+    comparison, bisection_, kind = (row.pop(key) for key in ("comparison", "bisection", "table"))
+    row["request"] = (
+        shown("bisection", bisection_) if comparison is None else ids.of_table(kind, comparison)
+    )
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
     bisections = [
         bisection(conn, one["bisection"]) for one in rows(conn, _BISECTIONS, id=row["incident"])

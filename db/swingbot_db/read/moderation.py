@@ -13,12 +13,18 @@ from .proof import gates
 from .rows import Row, rows, shown
 
 _MOST: Final = 50  # reports on one page
-_COLUMNS: Final = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to",
-  r.cc_addrs AS cc, r.would_to, r.would_cc,
-       r.lists, r.left_out, r.commit_only, r.dry_run, r.restricted, r.reason, r.metric,
-         r.testbox, r.passed, r.created_at, r.sent_at,
-       octet_length(o.message) AS size, o.message, o.tries, o.next_try, o.error
+# No page shows the address of who asked for a result.
+_NOBODY: Final = "WHEN r.kind = 'result' THEN CAST(ARRAY[] AS text[])"
+_WITHOUT: Final = "CASE WHEN r.kind <> 'result' THEN"
+TO: Final = f'CASE {_NOBODY} ELSE r.to_addrs END AS "to"'
+MESSAGE: Final = f"{_WITHOUT} o.message END AS message"
+ERROR: Final = f"{_WITHOUT} o.error END AS error"
+_COLUMNS: Final = f"""
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, {TO},
+  r.cc_addrs AS cc, CASE {_NOBODY} ELSE r.would_to END AS would_to, r.would_cc,
+       r.lists, r.left_out, r.commit_only, r.dry_run, r.restricted,
+         {_WITHOUT} r.reason END AS reason, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
+       octet_length(o.message) AS size, {MESSAGE}, o.tries, o.next_try, {ERROR}
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
 

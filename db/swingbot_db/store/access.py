@@ -15,9 +15,9 @@ from swingbot_db.store.rows import Rows
 
 VALID_TOKEN: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 _KEPT: Final = "at > now() - interval '24 hours'"
+_COLUMNS: Final = "t.id, t.who, t.role, t.trees, t.groups, t.levels, t.vouches, t.mail"
 _PERSON: Final = (
-    "t.id, t.who, t.role, t.trees, t.groups, t.levels, t.vouches,"
-    " t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS stale"
+    f"{_COLUMNS}, t.used_at IS NULL OR t.used_at < now() - interval '1 minute' AS stale"
 )
 _USED: Final = """
 SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running') OR b.status = 'running') AS open,
@@ -37,9 +37,10 @@ class Access(Rows):
     def add_token(self, new: NewToken) -> int:
         return int(
             self.scalar(
-                "INSERT INTO access_token (who, role, digest, trees, groups, levels, vouches, note,"
-                " made_by, expires_at) VALUES (:who, :role, :digest, :trees, :groups, :levels,"
-                " :vouches, :note, :by, now() + CAST(:life AS interval)) RETURNING id",
+                "INSERT INTO access_token (who, role, digest, trees, groups, levels, vouches, mail,"
+                " note, made_by, expires_at) VALUES (:who, :role, :digest, :trees, :groups,"
+                " :levels, :vouches, :mail, :note, :by, now() + CAST(:life AS interval))"
+                " RETURNING id",
                 who=new.who,
                 role=new.role.value,
                 digest=new.digest,
@@ -48,6 +49,7 @@ class Access(Rows):
                 groups=None if new.groups is None else list(new.groups),
                 levels=new.levels,
                 vouches=new.vouches,
+                mail=new.mail,
                 note=new.note,
                 by=new.by,
             )
@@ -123,7 +125,7 @@ class Access(Rows):
     def end_session(self, digest: str) -> Person | None:
         row = self.select_one(
             "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
-            " t.id = s.token RETURNING t.id, t.who, t.role, t.trees, t.groups, t.levels, t.vouches",
+            f" t.id = s.token RETURNING {_COLUMNS}",
             digest=digest,
         )
         return None if row is None else _person(row)
@@ -166,7 +168,7 @@ class Access(Rows):
         )
 
     def askers(self, id: str) -> dict[str, float]:
-        column, number = _asked_for(id)
+        column, number = subject_of(id)
         query = f"SELECT who, testbox_seconds FROM asked WHERE {column} = :number"
         return {row.who: row.testbox_seconds for row in self.select(query, number=number)}
 
@@ -184,13 +186,13 @@ class Access(Rows):
         )
 
     def note_extension(self, person: Person, id: str, testbox_seconds: float) -> None:
-        column, _ = _asked_for(id)
+        column, _ = subject_of(id)
         more = "testbox_seconds = q.testbox_seconds + EXCLUDED.testbox_seconds"
         again = f"({column}, who) DO UPDATE SET at = now(), {more}"
         self._note_asked(person, id, testbox_seconds, again)
 
     def _note_asked(self, person: Person, id: str, testbox_seconds: float, conflict: str) -> None:
-        column, number = _asked_for(id)
+        column, number = subject_of(id)
         self.execute(
             f"INSERT INTO asked AS q ({column}, who, token, testbox_seconds) VALUES (:number,"
             f" :who, :token, :seconds) ON CONFLICT {conflict}",
@@ -244,8 +246,8 @@ class Access(Rows):
         )
 
 
-def _asked_for(id: str) -> tuple[str, int]:
-    """Return the column of `asked` for a table or bisection, and its number. Raises BadId."""
+def subject_of(id: str) -> tuple[str, int]:
+    """Return the column that refers to a table or bisection, and its number. Raises BadId."""
     kind, number = ids.read(id)
     return ("bisection" if kind == "bisection" else "comparison"), number
 
@@ -260,4 +262,5 @@ def _person(row: sa.Row[Any]) -> Person:
         groups=groups,
         levels=row.levels,
         vouches=row.vouches,
+        mail=row.mail,
     )

@@ -11,12 +11,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.incident.model import FirstMail
 from swingbot.core.model import ids
-from swingbot.core.model.statuses import ReportKind
+from swingbot.core.model.statuses import OVER, ReportKind
 from swingbot.core.moderation.filing import Filing
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
-from swingbot.service.ports.reports import NewReport, ReportOfIncident
+from swingbot.service.ports.reports import NewReport, ReportOfIncident, WantedResult
+from swingbot_db.store.access import VALID_TOKEN, subject_of
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
 from swingbot_db.store.outbox import columns_of
 from swingbot_db.store.rows import Rows
@@ -155,6 +156,12 @@ class Reports(Rows):
 
     def add(self, new: NewReport) -> int:
         stored = self._stored(new)
+        if new.result is not None:
+            self.execute(
+                "UPDATE result_mail SET report = :report WHERE id = :id",
+                report=stored,
+                id=new.result,
+            )
         if new.incident is not None and stored == new.number and new.kind in ("first", "update"):
             self._mark_reported(new.incident, new.number)
         return stored
@@ -214,6 +221,36 @@ class Reports(Rows):
         )
         assert older is not None, "it conflicts with a report that is stored"
         return int(older)
+
+    def want_result(self, id: str, token: int | None) -> None:
+        column, number = subject_of(id)
+        self.execute(
+            f"INSERT INTO result_mail ({column}, token) VALUES (:number, coalesce(:token,"
+            " (SELECT id FROM access_token WHERE digest IS NULL))) ON CONFLICT DO NOTHING",
+            number=number,
+            token=token,
+        )
+
+    def wanted_results(self) -> list[WantedResult]:
+        found = self.select(
+            "SELECT m.id, m.bisection, m.comparison, c.kind, t.mail FROM result_mail m"
+            f" JOIN access_token t ON t.id = m.token AND (t.digest IS NULL OR {VALID_TOKEN})"
+            " LEFT JOIN comparison c ON c.id = m.comparison"
+            " LEFT JOIN bisection b ON b.id = m.bisection"
+            " WHERE m.report IS NULL AND (c.status = ANY(:over) OR b.status <> 'running')"
+            " ORDER BY m.id",
+            over=list(OVER),
+        )
+        return [
+            WantedResult(
+                row.id,
+                ids.show("bisection", row.bisection)
+                if row.comparison is None
+                else ids.of_table(row.kind, row.comparison),
+                row.mail,
+            )
+            for row in found
+        ]
 
     def class_record(self, kind: ReportClass) -> ClassRecord:
         more = (

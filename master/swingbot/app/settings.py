@@ -385,7 +385,7 @@ class MailSection:
     )
     dry_run: bool = _key(
         True,
-        "send all mail only to mail.to, and show on pages who would receive it; false: send to"
+        "send all reports only to mail.to, and show on pages who would receive them; false: send to"
         " author, maintainers and lists",
     )
     stop: bool = _key(False, "stop all mail while true, like `swingbot report stop`")

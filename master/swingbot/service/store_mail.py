@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
@@ -14,6 +14,8 @@ from swingbot.core.model.statuses import ReportKind
 from swingbot.core.moderation.filing import Filing
 from swingbot.service.ports import LabSettings
 from swingbot.service.ports.reports import NewReport, Reports
+
+_TO_ONE: Final[tuple[ReportKind, ...]] = ("alert", "result")  # no mail of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class WrittenMail:
     incident: int | None = None
     week: date | None = None  # digest only: Monday of its week
     alert: int | None = None  # mail about the lab itself: number of its alert
+    result: int | None = None  # mail to a requester: number of the result
     # facts that the text was written from (`ReportFacts.to_json`)
     facts: Mapping[str, Any] | None = None
 
@@ -50,7 +53,7 @@ def store_mail(
             message_id=written.message_id,
             date=now(),
             report=ids.show("report", written.number),
-            list_id="" if written.kind == "alert" else settings.mail.list_id,
+            list_id="" if written.kind in _TO_ONE else settings.mail.list_id,
         ),
     )
     reports.add(
@@ -69,6 +72,7 @@ def store_mail(
             filing=written.filing,
             week=written.week,
             alert=written.alert,
+            result=written.result,
             facts=written.facts,
         )
     )

@@ -31,6 +31,7 @@ from swingbot.service.prove.advance_gates import extend_gates, judge_gates, open
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.draft_first import draft_reports
 from swingbot.service.report.draft_followups import draft_followups
+from swingbot.service.report.mail_results import mail_results
 from swingbot.service.result.ingest import ingest_outcomes
 from swingbot.service.table.changes import compare_changes
 from swingbot.service.table.judge import judge_comparisons
@@ -77,6 +78,12 @@ AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
         "draft digests",
         lambda lab, tx: draft_digests(
             lab.catalogue.testboxes, lab.settings, lab.clock.now, tx.reports, tx.anchors
+        ),
+    ),
+    (
+        "mail results",
+        lambda lab, tx: mail_results(
+            lab.settings, lab.clock.now, tx.reports, tx.comparisons, tx.variants, tx.bisections
         ),
     ),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed

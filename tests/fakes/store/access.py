@@ -36,6 +36,7 @@ class Access(Noun):
                 groups=new.groups,
                 levels=new.levels,
                 vouches=new.vouches,
+                mail=new.mail,
             ),
             expires_at=None if new.life is None else self.db.now() + new.life,
         )
@@ -65,8 +66,7 @@ class Access(Noun):
         return next(filter(None, map(self._valid, rows)), None)
 
     def _valid(self, row: TokenRow) -> Person | None:
-        expired = row.expires_at is not None and row.expires_at <= self.db.now()
-        return None if row.revoked_at or expired else row.person
+        return row.person if row.is_valid(self.db.now()) else None
 
     def ended(self, digest: str) -> EndedToken | None:
         row = next((row for row in self.db.tokens.values() if row.digest == digest), None)

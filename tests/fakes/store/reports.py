@@ -12,10 +12,10 @@ from swingbot.core.model.statuses import ReportKind
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
-from swingbot.service.ports.reports import NewReport, ReportOfIncident
+from swingbot.service.ports.reports import NewReport, ReportOfIncident, WantedResult
 from swingbot_db.store.outbox import bare
 from tests.fakes.store.incidents import family_of, measured
-from tests.fakes.store.tables import Noun, ReportRow
+from tests.fakes.store.tables import Noun, ReportRow, ResultMailRow
 
 _FRESH = timedelta(minutes=10)  # a tip that was measured before is not new
 
@@ -141,6 +141,9 @@ class Reports(Noun):
             next_try=self.db.begun,
             reason=filing.reason if filing else None,
         )
+        if new.result is not None:
+            wanted = self.db.result_mails[new.result]
+            self.db.result_mails[new.result] = replace(wanted, report=new.number)
         older = next((old.id for old in self.db.reports.values() if _same(old, row)), None)
         if older is not None:
             return older
@@ -150,6 +153,30 @@ class Reports(Noun):
                 if (seen.incident, seen.report) == (row.incident, None) and measured(self.db, seen):
                     self.db.sightings[key] = replace(seen, report=row.id)
         return row.id
+
+    def want_result(self, id: str, token: int | None) -> None:
+        key = next(number for number, row in self.db.tokens.items() if row.digest is None)
+        holder = key if token is None else token
+        if all((row.id, row.token) != (id, holder) for row in self.db.result_mails.values()):
+            number = self.db.next_id("result_mail")
+            self.db.result_mails[number] = ResultMailRow(id=id, token=holder)
+
+    def wanted_results(self) -> list[WantedResult]:
+        return [
+            WantedResult(number, row.id, self.db.tokens[row.token].person.mail)
+            for number, row in sorted(self.db.result_mails.items())
+            if row.report is None and self._may_get(row) and self._is_over(row.id)
+        ]
+
+    def _may_get(self, row: ResultMailRow) -> bool:
+        token = self.db.tokens[row.token]
+        return token.digest is None or token.is_valid(self.db.now())
+
+    def _is_over(self, id: str) -> bool:
+        kind, number = ids.read(id)
+        if kind == "bisection":
+            return self.db.bisections[number].bisection.status != "running"
+        return not self.db.comparisons[number].comparison.open
 
     def class_record(self, kind: ReportClass) -> ClassRecord:
         last = {

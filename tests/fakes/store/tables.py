@@ -295,6 +295,9 @@ class TokenRow:
     revoked_at: datetime | None = None
     revoked_by: str | None = None
 
+    def is_valid(self, now: datetime) -> bool:
+        return not self.revoked_at and (self.expires_at is None or self.expires_at > now)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRow:
@@ -315,6 +318,13 @@ class AccessEventRow:
 class AskedRow:
     testbox_seconds: float
     at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultMailRow:
+    id: str
+    token: int
+    report: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,6 +402,7 @@ class Tables:
     reports: dict[int, ReportRow] = field(default_factory=dict)
     decisions: dict[int, DecisionRow] = field(default_factory=dict)
     stopped: dict[int, None] = field(default_factory=dict)  # a row if all mail is stopped
+    result_mails: dict[int, ResultMailRow] = field(default_factory=dict)
     alerts: dict[int, Alert] = field(default_factory=dict)
     tokens: dict[int, TokenRow] = field(default_factory=_operators_key)
     sessions: dict[str, SessionRow] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, somebody, with_session, with_session_json
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import PURPOSES, Role
+from swingbot.core.mail.addresses import BadAddress, checked
 from swingbot.service.access import create_token, revoke_token
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
@@ -76,6 +77,11 @@ def token() -> None:
     help="Trust the commits and patches that it sends first: build and boot them as those of the"
     " tree.",
 )
+@click.option(
+    "--mail",
+    metavar="ADDRESS",
+    help="Send results there that it asks for with `--mail` (not for the role reader).",
+)
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
 def create(
@@ -87,6 +93,7 @@ def create(
     groups: tuple[str, ...],
     changes_only: bool,
     vouches: bool,
+    mail: str | None,
     note: str | None,
     json_: bool,
 ) -> None:
@@ -97,10 +104,12 @@ def create(
     With --group it reads what testboxes of these groups measured, and no more;
     with --changes-only of that only by how many percent something changed.
     With --trust it vouches for its person's own commits until it ends: docs/walls.md.
+    With --mail it can ask for a mail when a table or bisection is over.
 
     \b
     Examples:
       swingbot token create "Ada Example" --role moderator --for 30d
+      swingbot token create "Bob" --role submitter --mail bob@example.org
       swingbot token create "mm-ci" --role submitter --tree mm --for never
       swingbot token create "partner" --role reader --group lkp-skl --for 30d
     """
@@ -112,11 +121,14 @@ def create(
         raise RequestError(
             "--trust is for tokens that send commits: not for the role reader, nor with --group"
         )
+    if mail is not None and role == Role.READER:
+        raise RequestError("--mail is for tokens that request tables: not for the role reader")
     if groups:
         _check_groups(session, role, groups)
     try:
         name, lasting = tokens.name_of(who), tokens.life_of(life)
-    except tokens.BadToken as error:
+        address = None if mail is None else checked(mail)
+    except (tokens.BadToken, BadAddress) as error:
         raise RequestError(str(error)) from None
     new_token = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
     new = NewToken(
@@ -128,6 +140,7 @@ def create(
         groups=tuple(dict.fromkeys(groups)) or None,
         levels=not changes_only,
         vouches=vouches,
+        mail=address,
         note=note,
         by=somebody(),
     )
@@ -139,7 +152,7 @@ def create(
     with session.reading() as conn:
         (row,) = (row for row in read.tokens(conn, over=True, who=name) if row["id"] == number)
     if json_:
-        keys = ("id", "who", "role", "trees", "groups", "levels", "vouches", "expires_at")
+        keys = ("id", "who", "role", "trees", "groups", "levels", "vouches", "mail", "expires_at")
         say_json({key: row[key] for key in keys} | {"token": new_token})
         return
     click.echo(new_token)
@@ -152,6 +165,7 @@ def create(
         limits.append("changes only")
     limited = f" ({'; '.join(limits)})" if limits else ""
     trust = ", and vouches for the commits that it sends first" if vouches else ""
+    trust += f", and gets results at {address}" if address else ""
     until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
         f"token {number} of {name} {PURPOSES[Role(role)]}{limited}{trust}; it {until} and is"
@@ -203,6 +217,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
         "groups": "GROUPS",
         "levels": "LEVELS",
         "vouches": "TRUST",
+        "mail": "MAIL",
         "made_at": "CREATED",
         "made_by": "BY",
         "expires_at": "EXPIRES",

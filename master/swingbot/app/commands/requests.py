@@ -153,6 +153,12 @@ def answer_queued(session: CommandContext, asked: QueuedRequest, given: Mapping[
     is_flag=True,
     help="Treat commits in the range that swingbot created from patches as trusted.",
 )
+@click.option(
+    "--mail",
+    is_flag=True,
+    help="Send a mail when it is over: to the address of your token, on the service's own host to"
+    " the operator.",
+)
 @dirty_option
 @queueing
 @with_session
@@ -180,6 +186,7 @@ def start(session: CommandContext, /, **given: Any) -> None:
         testbox=given["testbox"],
         unit_job=given["unit_job"],
         trusted=given["trusted"],
+        mail=given["mail"],
     )
 
     def go_on(plan: Facts, lines: list[str]) -> bool:

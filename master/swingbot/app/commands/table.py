@@ -191,6 +191,7 @@ def request_of(
         min_effect_pct=options.percent("min-effect"),
         looks=options.number("looks") or 1,
         private_to=options.texts("private-to") or None,
+        mail=options.last("mail") is not None,
         vouched=options.last("trusted") is not None,
         kind=kind,
     )

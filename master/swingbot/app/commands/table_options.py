@@ -123,6 +123,11 @@ OPTIONS: Final[Mapping[str, Option]] = {
         several=True,
         listed=True,
     ),
+    "mail": Option(
+        help="Send a mail when the table is over: to the address of your token, on the service's"
+        " own host to the operator.",
+        flag=True,
+    ),
     "trusted": Option(
         help="Treat the patches as trusted: build and boot them like the tree itself.", flag=True
     ),

@@ -47,6 +47,7 @@ class HttpBisections(HttpRequests):
             job=tuple(map(shipped, jobs)),
             testbox=request.testbox,
             set=request.overrides,
+            mail=request.mail,
         )
         commits = self._commits([request.good, request.bad], dirty=dirty)
         return self._queue(AnswerToABisection, "/bisect", codec.plain(sent) | commits, go_on)

@@ -115,6 +115,7 @@ def _document(request: TableRequest, tree: str, jobs: Sequence[str]) -> dict[str
         "looks": request.looks,
         "min_effect": request.min_effect_pct,
         "private_to": list(request.private_to or ()),
+        "mail": request.mail,
     }
     return {name: value for name, value in fields.items() if value} | table.to_json()
 

@@ -41,7 +41,7 @@ class LineOfAReport(TypedDict):
     sent_at: str | None
     size: int | None
     error: str | None
-    kind: str  # `first`, `still`, `update`, `fixed`, `retraction`, `digest` or `alert`
+    kind: str  # `first`, `still`, `update`, `fixed`, `retraction`, `digest`, `alert` or `result`
     revision: int  # from 1
     state: str  # `draft`, `held`, `queued`, `sending`, `sent`, `unknown` or `dropped`
 
@@ -62,7 +62,8 @@ class AddressedKeys(OfAClass):
 class Report(LineOfAReport, AddressedKeys):
     body: str  # text of the mail
     tries: int | None  # how often it was tried; null: not in the outbox yet
-    mail: str | None  # the whole message once it is in the outbox
+    mail: str | None  # the whole message once it is in the outbox; null for a `result`
+    request: str | None  # of a `result`: the table or bisection
     evidence: dict[str, str]  # by gate: `pass`, `fail`, `not run` or `running`
 
 

@@ -72,7 +72,9 @@ IncidentAct = Literal[
 ]
 
 # Mail.
-ReportKind = Literal["first", "still", "update", "fixed", "retraction", "answer", "digest", "alert"]
+ReportKind = Literal[
+    "first", "still", "update", "fixed", "retraction", "answer", "digest", "alert", "result"
+]
 ReportState = Literal["draft", "held", "queued", "sending", "sent", "unknown", "dropped"]
 FirstState = Literal["draft", "held", "queued"]  # initial state of a report
 ReportAct = Literal["hold", "release", "drop"]

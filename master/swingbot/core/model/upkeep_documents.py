@@ -83,6 +83,7 @@ class NewToken(TypedDict):
     groups: list[str] | None  # testbox groups that it may see; null: all
     levels: bool  # false: of these it sees changes in percent only
     vouches: bool  # its own commits are trusted while it is valid
+    mail: str | None  # address for results
     expires_at: str | None  # time; null: never
     token: str  # shown once
 
@@ -96,6 +97,7 @@ class Token(TypedDict):
     groups: list[str] | None  # testbox groups that it may see; null: all
     levels: bool  # false: of these it sees changes in percent only
     vouches: bool  # its own commits are trusted while it is valid
+    mail: str | None  # address for results
     note: str | None  # its purpose
     made_by: str  # who made it
     made_at: str  # time

@@ -10,17 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from swingbot.core.model.statuses import OVER
+from swingbot.core.report.claim import Row, claims_of, jobs_of
 from swingbot.core.report.progress import progress_of_table
-from swingbot.core.table.verdict import excluded
-from swingbot.core.text.numbers import change, count, duration
+from swingbot.core.text.numbers import count, duration
 from swingbot.core.text.plain import clean
 from swingbot_jobs.printable import printable
 
 TOOL: Final = "swingbot"
-_NAMED: Final = 2  # changes that a summary names
 
 Table = Mapping[str, Any]  # `Table` of core/model/documents.py
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +64,10 @@ def check_result(
     broken = [line for table in tables for line in _broken(table, places)]
     rows = _latest((table, row) for table in over for row in _rows(table, places))
     reached = max((_top(table, places) for table in over), default=0)
-    claims = list(_claims([row for row in rows.values() if row["verdict"] != "invalid"]))
+    claims = list(claims_of([row for row in rows.values() if row["verdict"] != "invalid"], named=2))
     doubts = [row for row in rows.values() if row["verdict"] in ("unclear", "invalid")]
     if doubts:
-        claims.append(f"{count(len(_jobs(doubts)), 'test')} not clear")
+        claims.append(f"{count(len(jobs_of(doubts)), 'test')} not clear")
     if rows and reached < patches:
         claims.append(f"with {reached} of {patches} patches")
     said = "; ".join([*broken, *claims, *(() if rows else failed), *open_])
@@ -113,31 +111,8 @@ def _latest(found: Iterable[tuple[Table, Row]]) -> dict[tuple[str, ...], Row]:
     return rows
 
 
-def _claims(rows: Sequence[Row]) -> Iterator[str]:
-    """Changes, the worst and largest first, then what is excluded."""
-    for verdict in ("worse", "changed", "better"):
-        found = [row for row in rows if row["verdict"] == verdict]
-        found.sort(key=lambda row: -abs(row["change_pct"] or 0.0))
-        named = [
-            f"{row['metric']} {change(row['change_pct'], row['better'])} on {row['testbox']}"
-            for row in found[:_NAMED]
-        ]
-        if named:
-            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-            yield f"{', '.join(named)}{more}"
-    if same := [row for row in rows if row["verdict"] == "same"]:
-        bound = f" of {size} or more" if (size := excluded(same)) else ""
-        testboxes = {row["testbox"] for row in same}
-        where = f"{len(testboxes)} testboxes" if len(testboxes) > 1 else testboxes.pop()
-        yield f"no change{bound} in {count(len(_jobs(same)), 'test')} on {where}"
-
-
 def _bad(rows: Iterable[Row]) -> bool:
     return any(row["verdict"] in ("worse", "changed") for row in rows)
-
-
-def _jobs(rows: Iterable[Row]) -> set[str]:
-    return {row["unit_job"] for row in rows}
 
 
 def _broken(table: Table, places: Mapping[str, int]) -> Iterator[str]:

@@ -116,6 +116,7 @@ class AskedExtension:
 class SentBisection:
     """A search for the commit of GOOD..BAD that changed `metric`; `dry_run`: plan and cost only.
 
+    `mail` asks for a mail when it is over, to the address of the token.
     `job` names shipped jobs; without it, those of the tree are used. `set`, `commits` and `bundle`
     are those of a table.
     """
@@ -129,6 +130,7 @@ class SentBisection:
     set: Sparse[Mapping[str, str]] = field(default_factory=dict)
     commits: Annotated[Sparse[Mapping[str, str]], _are_commits] = field(default_factory=dict)
     bundle: Annotated[Sparse[str], _BASE64] = ""
+    mail: Sparse[bool] = False
     dry_run: Sparse[bool] = False
 
     def sent_commits(self) -> SentCommits:

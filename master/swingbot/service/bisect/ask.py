@@ -28,6 +28,7 @@ from swingbot.service.asked.requested import (
     note_vouched,
     vouched_by,
 )
+from swingbot.service.asked.result_mail import check_address, want_mail
 from swingbot.service.bisect.plan import BisectionPlan, plan_of
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
@@ -113,6 +114,8 @@ class PreparedBisection:
             )
             id, person = ids.show("bisection", number), self.request.asked_by
             existed = existing is not None
+            if self.request.mail:
+                want_mail(tx.reports, id, person)
             is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
             if is_new:
                 vouched = new.foreign if new.voucher is not None else ()
@@ -130,6 +133,8 @@ def prepared(lab: Lab, request: BisectionRequest) -> Iterator[PreparedBisection]
     Raises RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git:
+        if request.mail:
+            check_address(request.asked_by)
         unbundle(git, request.asked_by, request.sent)
         yield PreparedBisection(
             transaction=lab.transaction,

@@ -27,4 +27,5 @@ class BisectionRequest:
     overrides: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False  # the requester vouches for commits made from patches
     asked_by: Person | None = None  # over the web; None: an operator
+    mail: bool = False  # to the requester, when it is over
     sent: SentCommits = field(default_factory=SentCommits)  # with the request

@@ -36,6 +36,7 @@ class NewReport:
     filing: Filing | None = None  # its recipients and the moderation decision
     week: date | None = None  # digest only: Monday of its week
     alert: int | None = None  # mail about the lab itself: number of its alert
+    result: int | None = None  # mail to a requester: number of the result
     # facts that the text was written from (`ReportFacts.to_json`)
     facts: Mapping[str, Any] | None = None
 
@@ -44,6 +45,14 @@ class ReportOfIncident(NamedTuple):
     id: int
     state: ReportState
     withdrawn: bool
+
+
+class WantedResult(NamedTuple):
+    """A table or bisection that is over, and who asked for a mail about it."""
+
+    number: int
+    id: str  # c5, e6 or b2
+    address: str | None  # None: the operator's
 
 
 class Reports(Protocol):
@@ -88,8 +97,20 @@ class Reports(Protocol):
     def add(self, new: NewReport) -> int:
         """Store a report under its reserved number and return that number. An existing report of
         the same incident, kind and revision (or week, or alert) stays, and its number is returned.
+        With `result`, that result has its mail.
 
         A `first` or an `update` reports every measured sighting of its incident.
+        """
+
+    def want_result(self, id: str, token: int | None) -> None:
+        """Record that the holder of a token (None: the operator) wants a mail when the table or
+        bisection `id` is over; a second call changes nothing.
+        """
+
+    def wanted_results(self) -> list[WantedResult]:
+        """Return the results of what is over that have no mail yet, by number.
+
+        A token that has expired or was revoked gets none; the operator always does.
         """
 
     def class_record(self, kind: ReportClass) -> ClassRecord:

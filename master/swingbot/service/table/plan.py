@@ -27,6 +27,7 @@ from swingbot.service.asked.requested import (
     note_vouched,
     vouched_by,
 )
+from swingbot.service.asked.result_mail import check_address, want_mail
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import by_configuration, in_layout, trust_in, variant_of
@@ -152,6 +153,8 @@ class PreparedTable:
                 kind, number = existing.kind, existing.id
             id, person = ids.of_table(kind, number), self.request.asked_by
             existed = existing is not None
+            if self.request.mail:
+                want_mail(tx.reports, id, person)
             is_new = charge(tx.access, person, id, testbox_seconds, existed=existed)
             if is_new:
                 vouched = {one.commit for one in variants if one.voucher is not None}
@@ -169,6 +172,8 @@ def prepared(lab: Lab, request: TableRequest) -> Iterator[PreparedTable]:
     Raises RequestError, NotYours.
     """
     with lab.tools.git.quarantine() as git:
+        if request.mail:
+            check_address(request.asked_by)
         unbundle(git, request.asked_by, request.sent)
         request = restricted(lab.transaction, git, request)
         rows = _rows_of(lab.transaction, git, request)

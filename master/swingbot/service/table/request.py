@@ -41,4 +41,5 @@ class TableRequest:
     off_branch: bool = False  # over the web: it names commits that the tree's branch lacks
     # names of who may read it, beside the requester and operators; None: everybody
     private_to: Sequence[str] | None = None
+    mail: bool = False  # to the requester, when the table is over
     kind: Literal["asked", "experiment"] = "asked"  # decides the letter of its id

@@ -129,6 +129,7 @@ def _search(submitter: BisectionSubmitter) -> Act:
             Field(name="unit_job", label="Unit job, if several have the metric"),
             Field(name="testbox", label="Testbox or group (default: the tree's first)"),
             Field(name="job", label="Job files (default: those of the tree)", kind="list"),
+            Field(name="mail", label="Mail me when it is over", kind="flag"),
         ),
         plan=plan,
         do=do,
@@ -234,5 +235,6 @@ def _requested(
         job_files=submitter.job_files(sent.job),
         overrides=sent.set,
         asked_by=person,
+        mail=sent.mail,
         sent=commits,
     )

@@ -32,6 +32,9 @@ _NUMBERS: Final = {
     "looks": "how often the table is judged",
     "min_effect": "smallest change of interest in percent",
 }
+_FLAGS: Final = {
+    "mail": "send a mail to the address of the token when the table is over",
+}
 _FILES: Final = {
     "patch": "a diff or mailbox, applied as a whole",
     "series": "a mailbox, a row for each patch",
@@ -43,7 +46,8 @@ _TEXTS: Final = {
 }
 LISTS: Final = tuple(_LISTS)  # may be repeated
 NUMBERS: Final = tuple(_NUMBERS)  # in JSON; min_effect may have a fraction
-TEXTS: Final = (*_TEXTS, *LISTS, *NUMBERS)
+FLAGS: Final = tuple(_FLAGS)  # "1" in a form, true in JSON
+TEXTS: Final = (*_TEXTS, *LISTS, *NUMBERS, *FLAGS)
 FILES: Final = tuple(_FILES)
 _TABLE: Final = tuple(one.name for one in fields(SentTable))  # in JSON alone
 _KEYS: Final = frozenset((*TEXTS, *FILES, *_TABLE, "dry_run"))
@@ -91,6 +95,15 @@ class Submitted:
         self.number("boots", 1, TABLE_BOOTS)
         self.number("looks", 1, LOOKS)
         self.percent("min_effect")
+        for name in FLAGS:
+            self.flag(name)
+
+    def flag(self, name: str) -> bool:
+        """Return whether a field is set. Raises RequestError."""
+        text = self.text(name)
+        if text not in ("", "1"):
+            raise RequestError(f"{name} must be 1 or empty, not {text[:40]!r}")
+        return text == "1"
 
     def percent(self, name: str) -> float | None:
         """Return a number of percent; None if the field is empty. Raises RequestError."""
@@ -165,8 +178,9 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
         raise HTTPException(400, f"{error}"[:300]) from None
     files = {name: document.pop(name, None) for name in FILES}
     numbers = {name: document.pop(name, None) for name in NUMBERS}
+    flags = {name: document.pop(name, False) for name in FLAGS}
     if (
-        not isinstance(dry_run, bool)
+        not all(isinstance(flag, bool) for flag in (dry_run, *flags.values()))
         or not all(isinstance(text, str | None) for text in files.values())
         or not all(
             number is None
@@ -177,17 +191,18 @@ def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
     ):
         raise HTTPException(
             400,
-            f"dry_run must be true or false, {', '.join(NUMBERS)} numbers,"
-            f" {' and '.join(FILES)} strings.",
+            f"dry_run and {' and '.join(FLAGS)} must be true or false,"
+            f" {', '.join(NUMBERS)} numbers, {' and '.join(FILES)} strings.",
         )
     values = {name: _joined(value) for name, value in document.items()}
     if not all(isinstance(value, str) for value in values.values()):
         raise HTTPException(
             400,
-            f"{', '.join(name for name in TEXTS if name not in NUMBERS)} must be strings;"
+            f"{', '.join(name for name in TEXTS if name not in NUMBERS + FLAGS)} must be strings;"
             f" {', '.join(LISTS)} may be lists of strings.",
         )
     given = {name: str(number) for name, number in numbers.items() if number is not None}
+    given |= {name: "1" for name, flag in flags.items() if flag}
     encoded = {name: (text or "").encode("utf-8", "replace") for name, text in files.items()}
     fitting = _fitting(encoded, most_bytes, table.patch_bytes)
     return Submitted(values=values | given, files=fitting, table=table), dry_run
@@ -207,9 +222,10 @@ def request_schema() -> dict[str, Any]:
         for name, meaning in _NUMBERS.items()
     }
     files = {name: field(meaning, type=["string", "null"]) for name, meaning in _FILES.items()}
+    flags = {name: field(meaning, type="boolean") for name, meaning in _FLAGS.items()}
     more = {"dry_run": field("plan and cost only", type="boolean")}
     table = codec.json_schema(SentTable)
-    fields = {**texts, **lists, **numbers, **files, **more, **table["properties"]}
+    fields = {**texts, **lists, **numbers, **flags, **files, **more, **table["properties"]}
     return table | {"properties": fields, "required": ["tree"]}
 
 

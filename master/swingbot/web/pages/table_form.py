@@ -255,6 +255,7 @@ class TableForm:
             min_effect_pct=sent.percent("min_effect"),
             looks=sent.number("looks", 1, LOOKS),
             private_to=sent.listed("private_to") or None,
+            mail=sent.flag("mail"),
             kind=form.door.kind,
             sent=self._commits(sent),
         )
