@@ -31,7 +31,7 @@ INVALID = a_row("invalid", 2.0)
         (CLAIMED, "-18.0%", "18.0% worse", "worse"),
         (a_row("changed", 3.0, better=None), "+3.0%", "3.0% higher", "changed"),
         (EXCLUDED, "< 0.48 %", "no change of 0.48 % or more", "< 0.48\u00a0%"),
-        (SMALL, "[+0.31%]", "0.31% better, smaller than what matters", "[+0.31%]"),
+        (SMALL, "[+0.31%]", "0.31% better, smaller than what matters", "[+0.31\u00a0%]"),
         (a_row("same", 0.0), "same", "no change", "no change"),
         (
             DOUBTED,
