@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def test_where_nothing_differs_nothing_is_shown_and_the_variant_alone_is_folded(
     assert "<details>" in rendered("facts_differ", variant, ["base", "head"])
 
 
-def test_a_sheet_shows_every_group_with_units_and_a_dash_for_what_is_not_known() -> None:
+def test_a_sheet_shows_every_group_with_units_and_names_what_is_not_known() -> None:
     page = rendered(
         "sheet",
         sheet_of(
@@ -60,7 +61,8 @@ def test_a_sheet_shows_every_group_with_units_and_a_dash_for_what_is_not_known()
         ),
     )
     assert "<dd>2046048 kB</dd>" in page and "&lt;b&gt;" in page and "gcc 12" in page
-    assert page.count("–") > 50
+    unknown = "".join(re.findall('<p class="n">Unknown: (.*?)</p>', page))
+    assert unknown.count("<span") > 50 and ">governor<" in unknown and "memory_kb" not in unknown
 
 
 def test_a_fact_is_what_is_compared_only_if_every_unit_job_says_so() -> None:
