@@ -9,7 +9,7 @@ from typing import Final
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)")
 _WORD: Final = re.compile(r"\w+")
-_NAME: Final = re.compile(r"(\w+)\s*\(")
+_NAME: Final = re.compile(r"\b(\w+)\s*\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
