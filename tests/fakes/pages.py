@@ -14,7 +14,7 @@ from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.adapters.maildir import DeliveredMails
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.offered_wheel import offered_wheel
-from swingbot.app.settings import MailSection, load
+from swingbot.app.settings import MailSection, Settings, load
 from swingbot.app.sheets import csv_pieces, printed, shown
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.web import find_request
@@ -89,6 +89,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     submitter = DatabaseSubmitter(load(environ={}), engine, _no_lab)
     state = settings.maildir.parent / "state-of-results"
     lab = cache(lambda: make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine))
+    mirror = Mirror(settings.mirror if isinstance(settings, Settings) else state / "mirror.git")
     source = SnapshotReader(engine, read)
     acts, threads = (
         ActPages(renderer, forms, lambda id: find_request(lab(), id)),
@@ -97,7 +98,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
-        *PatchPages(source, renderer, Mirror(state / "mirror.git").patch).routes(),
+        *PatchPages(source, renderer, mirror.patch).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *DocumentationPages(renderer, folder("docs")).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(""), "open"),
