@@ -81,6 +81,8 @@ def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) ->
 def test_everybody_reads_an_incident_and_is_offered_no_form(site: Site) -> None:
     page = site.client.get(f"/incident/i{site.lab.incident}").text
     assert "Sign in" in page
+    assert f'href="/bisection/b{site.lab.bisection}"' in page.partition("<h2>")[0]
+    assert page.partition("<h2>")[0].count('href="#decide"') == 1, "without scrolling"
     assert 'method="post"' not in page
     assert scenario.SUBJECTS[scenario.CULPRIT] in page
 
