@@ -9,7 +9,11 @@ from typing import Final
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)")
 _WORD: Final = re.compile(r"\w+")
-_NAME: Final = re.compile(r"\b(\w+)\s*\(")
+_FIRST: Final = re.compile(r"[A-Za-z_]")
+_NAME: Final = re.compile(r"\b(?P<name>[A-Za-z_]\w{0,180}) ?\(")
+_CHARACTERS: Final = 500  # of a line in which a function's name is looked for
+# SYSCALL_DEFINE3(open, ...) defines __do_sys_open and others, DEFINE_...(x) no function.
+_SYSCALL: Final = re.compile(r"(?:COMPAT_)?SYSCALL_DEFINE\d\((?P<name>\w{1,100})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +73,30 @@ def _end(lines: list[str], at: int, header: re.Match[str]) -> int:
 
 
 def _changed(heading: str, body: list[str]) -> frozenset[str]:
-    """Return the functions with a line added or removed; `heading` names the one it begins in."""
-    name, found = _defined(heading), set()
+    """Return the functions with a line added or removed; `heading` names the one it begins in. A
+    line in the first column begins a function or ends it.
+    """
+    name, found = _begun(heading) or "", set()
     for line in body:
-        name = _defined(line[1:]) or name
+        begun = _begun(text := line[1:])
+        name = name if begun is None else begun
         if line[:1] in ("+", "-") and name:
             found.add(name)
+        if text.startswith("}"):
+            name = ""
     return frozenset(found)
 
 
-def _defined(line: str) -> str:
-    """Return the function whose definition begins in this line, if it looks like one."""
-    if not line[:1].isidentifier() or line.rstrip().endswith((";", ":")):
+def _begun(text: str) -> str | None:
+    """Return the function that a line of a source begins, "" for another beginning in its first
+    column; None if it goes on with what was there.
+    """
+    line = text.rstrip()
+    if not _FIRST.match(line) or (line.endswith((":", ",")) and "(" not in line):
+        return None
+    if line.endswith(";"):
         return ""
-    named = _NAME.search(line)
-    return named[1] if named else ""
+    if call := _SYSCALL.match(line):
+        return f"__do_sys_{call['name']}"
+    match = _NAME.search(line[:_CHARACTERS])
+    return match["name"] if match else None

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot.core.patchset.hunks import hunks_of
 from swingbot.core.proof.executed import Seen, seen_as
 
 LISTED: Final = 3900  # functions that a run lists if it was not asked for some, as `run` says
-
-_HEAD: Final = re.compile(r"\+\+\+ b/(?P<path>[^\t]{1,4096})\t?")
-_HUNK: Final = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+\d{1,9}(?:,\d{1,9})? @@(?: (?P<text>.*))?")
-_NAME: Final = re.compile(r"\b(?P<name>[A-Za-z_]\w{0,180}) ?\(")
-_WORDS: Final = 500  # characters of a line in which a function's name is looked for
-# SYSCALL_DEFINE3(open, ...) defines __do_sys_open and others, DEFINE_...(x) no function.
-_SYSCALL: Final = re.compile(r"(?:COMPAT_)?SYSCALL_DEFINE\d\((?P<name>\w{1,100})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,46 +82,13 @@ def covered(
 
 
 def changed_functions(diff: str) -> dict[str, set[str]]:
-    """Return the functions that a diff changes by path of its new side.
-
-    The diff shows each changed function as a whole (`git diff --function-context`): a line in the
-    first column begins one or ends it. Names are those of the source, some of which are macros or
-    inlined everywhere.
+    """Return the functions that a diff changes, by path; their names are those of the source, some
+    of which are macros or inlined everywhere.
     """
     found: dict[str, set[str]] = {}
-    path, name = "", ""
-    for line in diff.splitlines():
-        if head := _HEAD.fullmatch(line):
-            path, name = head["path"], ""
-            found.setdefault(path, set())
-        elif line.startswith(("--- ", "diff --git ")) or not path:
-            name = ""
-        elif hunk := _HUNK.fullmatch(line):
-            name = _begun(hunk["text"] or "") or ""
-        else:
-            text = line[1:]
-            begun = _begun(text)
-            if begun is not None:
-                name = begun
-            if name and line[:1] in ("+", "-"):
-                found[path].add(name)
-            if text.startswith("}"):
-                name = ""
+    for hunk in hunks_of(diff):
+        found.setdefault(hunk.path, set()).update(hunk.functions)
     return found
-
-
-def _begun(text: str) -> str | None:
-    """Return the function that a line of a source begins, "" for another beginning in its first
-    column; None if it goes on with what was there.
-    """
-    if not re.match(r"[A-Za-z_]", text) or (text.rstrip().endswith((":", ",")) and "(" not in text):
-        return None
-    if text.rstrip().endswith(";"):
-        return ""
-    if call := _SYSCALL.match(text):
-        return f"__do_sys_{call['name']}"
-    match = _NAME.search(text[:_WORDS])
-    return match["name"] if match else None
 
 
 def source_path(object_: str) -> str:
