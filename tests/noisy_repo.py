@@ -15,14 +15,13 @@ BENCH = Path(__file__).parent / "fakes" / "noisy_bench.py"
 IDENTITY = "Some Body <some@body> 1700000000 +0000"
 
 
+_WHO = ("-c", "user.name=Some Body", "-c", "user.email=some@body")
+
+
 def git(path: Path, *words: str, stdin: bytes = b"") -> str:
-    return (
-        subprocess.run(
-            ["git", "-C", str(path), *words], check=True, capture_output=True, input=stdin
-        )
-        .stdout.decode()
-        .strip()
-    )
+    command = ["git", "-C", str(path), *_WHO, *words]
+    done = subprocess.run(command, check=True, capture_output=True, input=stdin)
+    return done.stdout.decode().strip()
 
 
 def make_repo(
