@@ -1,8 +1,8 @@
 -- Read models of culprits and mails.
 
--- One row per mail; recipients and text are not shown. `held_seconds` counts while it waits for a person.
+-- One row per mail; recipients and text are not shown, nor the reason of a result, which may have its recipient. `held_seconds` counts while it waits for a person.
 CREATE OR REPLACE VIEW v_reports AS
-SELECT r.created_at AS "time", r.sent_at, 'r' || r.id AS report, r.kind, r.state, r.reason, r.subject, 'i' || r.incident AS incident, i.status AS incident_status,
+SELECT r.created_at AS "time", r.sent_at, 'r' || r.id AS report, r.kind, r.state, CASE WHEN r.kind <> 'result' THEN r.reason END AS reason, r.subject, 'i' || r.incident AS incident, i.status AS incident_status,
        'b' || found.bisection AS bisection, t.name AS tree, v.commit AS culprit, v.subject AS culprit_subject, 'v' || v.id AS culprit_variant,
        coalesce(r.metric, b.metric) AS metric, coalesce(r.testbox, b.testbox) AS testbox,
        CASE WHEN r.state IN ('held', 'unknown') THEN extract(epoch FROM now() - r.created_at)::double precision END AS held_seconds

@@ -18,7 +18,7 @@ from tests.db.test_remote_tables import here, run
 
 ADDRESS: Final = "ada.dev@example.org"
 SHOWN: Final = ("/report/r1", "/report/r1.json", "/reports", "/reports.json", "/outbox.json",
-                "/outbox", "/moderation", "/moderation.json")  # fmt: skip
+                "/outbox", "/moderation", "/moderation.json", "/", "/status.json")  # fmt: skip
 
 
 def away(site: Site, place: Path, *words: str) -> dict[str, str]:
@@ -49,13 +49,20 @@ def test_a_mail_is_written_once_and_no_page_shows_its_address(serve: Serve, tmp_
     assert reports(site) == [([ADDRESS], "[swingbot] c1 was cancelled", "queued")]
     key = {"Authorization": f"Bearer {ada['SWINGBOT_TOKEN']}"}
     for state in ("queued", "held"):
-        sql = "UPDATE report SET state = :state, reason = :reason"
-        site.web.conn.execute(sa.text(sql), {"state": state, "reason": f"{ADDRESS} opted out"})
+        for sql in (
+            "UPDATE report SET state = :state, reason = :why",
+            "UPDATE outbox SET error = :why WHERE :state <> ''",
+        ):
+            why = {"state": state, "why": f"{ADDRESS} opted out"}
+            site.web.conn.execute(sa.text(sql), why)
+        seen = site.web.conn.execute(sa.text("SELECT CAST(v_reports AS text) FROM v_reports"))
+        assert ADDRESS not in str(seen.all())
         site.web.conn.commit()
         for address in SHOWN:
             answer = site.web.client.get(address, headers=key)
             assert answer.status_code == 200, address
             assert ADDRESS not in answer.text, address
+    assert "<h2>Reports</h2>" not in site.web.client.get("/").text, "it is not for everybody"
     assert '"/comparison/c1"' in site.web.client.get("/report/r1").text
     for words in ("report show r1", "report list", "report list --json", "report show r1 --json"):
         said, said_away = (run(words, env) for env in (here(site), ada))

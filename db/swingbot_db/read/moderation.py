@@ -19,11 +19,12 @@ _WITHOUT: Final = "CASE WHEN r.kind <> 'result' THEN"
 TO: Final = f'CASE {_NOBODY} ELSE r.to_addrs END AS "to"'
 MESSAGE: Final = f"{_WITHOUT} o.message END AS message"
 ERROR: Final = f"{_WITHOUT} o.error END AS error"
+REASON: Final = f"{_WITHOUT} r.reason END AS reason"
 _COLUMNS: Final = f"""
 SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, {TO},
   r.cc_addrs AS cc, CASE {_NOBODY} ELSE r.would_to END AS would_to, r.would_cc,
        r.lists, r.left_out, r.commit_only, r.dry_run, r.restricted,
-         {_WITHOUT} r.reason END AS reason, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
+         {REASON}, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
        octet_length(o.message) AS size, {MESSAGE}, o.tries, o.next_try, {ERROR}
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import sqlalchemy as sa
 
 from swingbot.core.keep.health import LONG_SECONDS
 from swingbot.core.model import ids
 from swingbot.core.model.documents import LooksFixed
+from swingbot.core.model.statuses import ReportKind, words
 from swingbot.core.text.numbers import count
 from swingbot.service.visible import NotLimited
 
@@ -17,10 +19,13 @@ from .access import refused_tokens
 from .bisections import bisection, list_bisections
 from .estimate import LabQueue
 from .incidents import list_incidents, list_reports, looks_fixed, open_incidents
-from .moderation import switch
+from .moderation import ERROR, REASON, switch
 from .rows import ORDER_STATE, Row, rows, shown
 from .tables import list_tables, table
 from .trees import list_testboxes, list_trees
+
+# A result is for who asked for it.
+_OF_EVERYBODY: Final = ",".join(word for word in words(ReportKind) if word != "result")
 
 _QUEUE = f"""
 SELECT o.kind, {ORDER_STATE} AS state, count(*) AS orders
@@ -106,8 +111,8 @@ FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
 UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed'
   AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
 """
-_STUCK_MAIL = """
-SELECT r.id, r.state, r.reason, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
+_STUCK_MAIL = f"""
+SELECT r.id, r.state, {REASON}, {ERROR} FROM report r LEFT JOIN outbox o ON o.report = r.id
 WHERE r.state IN ('held', 'unknown') OR (r.state IN ('queued', 'sending') AND o.error IS NOT NULL)
 ORDER BY r.id DESC LIMIT 10
 """
@@ -221,7 +226,7 @@ def status(conn: sa.Connection) -> Row:
         "incidents": list_incidents(conn, None, 5, fixed=fixed),
         "lately": [_recent(row) for row in rows(conn, _LATELY, limit=8)],
         "swings": [_swing(row) for row in rows(conn, _SWINGS, limit=8)],
-        "reports": list_reports(conn, None, 8),
+        "reports": list_reports(conn, {"kind": _OF_EVERYBODY}, 8),
         "problems": _problems(conn, testboxes, trees, fixed),
     }
 
@@ -353,7 +358,8 @@ def _mail_problem(id: str, row: Row) -> str:
             f"it is not known whether report {id} was sent: look for it in the recipient's archive,"
             " then release or drop it"
         )
-    return f"report {id} could not be sent yet and will be retried: {row['error']}"
+    why = f": {row['error']}" if row["error"] else ""
+    return f"report {id} could not be sent yet and will be retried{why}"
 
 
 def _problem(text: str, link: str | None) -> Row:
