@@ -71,11 +71,12 @@ _PAGES: Final = ("/", "/status.json", "/outbox", "/outbox.json", "/moderation", 
 _DOCUMENTS: Final = (".json", ".csv", ".svg", ".txt", ".atom", ".gz")
 _LINK: Final = re.compile(r'(?:href|src)="(/(?:plot|mailbox|metric|raw)/[^"#]+)"')
 # Need the token of an attempt, a kernel that was really built, the Message-ID of a mail, a built
-# wheel, or a request over the web.
+# wheel, a request over the web, or another commit than the first variant's, which is a root.
 _NEVER: Final = {
     "/artifacts/{sha256}", "/attempts/{id}", "/raw/{id}/order.json",
     "/report/{id}/reproduce.tar.gz", "/comparison/{id}/reproduce.tar.gz",
     "/experiment/{id}/reproduce.tar.gz", "/posted.json", "/install/{name}", "/person/{name}",
+    "/variant/{id}/patch",
 }  # fmt: skip
 
 
