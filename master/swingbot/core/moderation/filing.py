@@ -74,3 +74,11 @@ class Filing:
     reason: str
     addressed: Addressed
     kind: ReportClass | None = None
+
+    @classmethod
+    def unmoderated(cls, to: tuple[str, ...]) -> Filing:
+        """Return the filing of a mail that its recipients requested, or that is about their own
+        lab: it is sent at once, and a dry run does not redirect it.
+        """
+        addressed = Addressed(to=to, would_to=to, dry_run=False)
+        return cls(state="queued", reason="", addressed=addressed)

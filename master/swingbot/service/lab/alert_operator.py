@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from swingbot.core.mail.encoding import message_id
-from swingbot.core.moderation.filing import Addressed, Filing
+from swingbot.core.moderation.filing import Filing
 from swingbot.core.plan.alerts import DISK, QueueState, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, LabSettings, Transaction
@@ -84,12 +84,6 @@ def _write(
             revision=revision,
             message_id=message_id(name, kind, revision, settings.domain),
             mail=mail,
-            filing=Filing(
-                state="queued",
-                reason="",
-                addressed=Addressed(
-                    to=settings.recipients, would_to=settings.recipients, dry_run=False
-                ),
-            ),
+            filing=Filing.unmoderated(settings.recipients),
         ),
     )

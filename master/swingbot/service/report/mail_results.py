@@ -6,17 +6,18 @@ none. `mail.dry_run` does not apply: an operator gave the token its address, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.model import ids
-from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
+from swingbot.core.model.comparison_row import without_aliases
 from swingbot.core.model.conclusion import NamedCulprit
 from swingbot.core.model.records import Bisection, Comparison
-from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.report.claim import claims_of
+from swingbot.core.moderation.filing import Filing
+from swingbot.core.report.claim import Row, claims_of
 from swingbot.core.report.mails.result import Result, ResultKernel, result_mail
 from swingbot.core.text.numbers import change, sure
 from swingbot.service.ports import LabSettings
@@ -56,11 +57,7 @@ def mail_results(
                 revision=1,
                 message_id=message_id(f"result{wanted.number}", "result", 1, settings.domain),
                 mail=result_mail(result),
-                filing=Filing(
-                    state="queued",
-                    reason="",
-                    addressed=Addressed(to=to, would_to=to, dry_run=False),
-                ),
+                filing=Filing.unmoderated(to),
             ),
         )
 
@@ -70,11 +67,10 @@ def _of_table(
 ) -> Result:
     table = comparisons.get(number)
     assert table is not None
-    rows = [
-        row
-        for row in without_aliases(comparisons.rows(number))
-        if row.headline and row.against == table.against[0]
-    ]
+    by_arm: dict[int, list[Row]] = {}
+    for row in without_aliases(comparisons.rows(number)):
+        if row.headline and row.against == table.against[0]:
+            by_arm.setdefault(row.arm, []).append(row.to_json())
     id = ids.of_table(table.kind, number)
     kernels = [variants.get(arm.variant) for arm in table.arms]
     done = table.status == "done"
@@ -83,8 +79,8 @@ def _of_table(
         status=table.status,
         page=f"{settings.web_url}/{ids.read(id)[0]}/{id}",
         contact=settings.contact,
-        headline=next(claims_of([row.to_json() for row in rows], 1), "") if done else "",
-        claims=list(_claims_of_arms(table, rows)) if done else (),
+        headline=next(claims_of([*chain(*by_arm.values())], 1), "") if done else "",
+        claims=list(_claims_of_arms(table, by_arm)) if done else (),
         reason=table.reason or "",
         kernels=[
             ResultKernel(name=arm.name, commit=kernel.commit, subject=kernel.subject)
@@ -94,17 +90,16 @@ def _of_table(
     )
 
 
-def _claims_of_arms(table: Comparison, rows: Sequence[ComparisonRow]) -> Iterator[str]:
+def _claims_of_arms(table: Comparison, by_arm: Mapping[int, Sequence[Row]]) -> Iterator[str]:
     """Yield what the rows of each kernel claim, with its name if there are several."""
-    for place, arm in enumerate(table.arms):
-        own = [row for row in rows if row.arm == place]
-        for claim in _claims(own):
+    for number, arm in enumerate(table.arms):
+        for claim in _claims(by_arm.get(number, ())):
             yield f"{arm.name}: {claim}" if len(table.arms) > 2 else claim
 
 
-def _claims(rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    yield from claims_of([row.to_json() for row in rows], _NAMED, intervals=True)
-    doubts = sum(row.verdict in ("unclear", "invalid") for row in rows)
+def _claims(rows: Sequence[Row]) -> Iterator[str]:
+    yield from claims_of(rows, _NAMED, intervals=True)
+    doubts = sum(row["verdict"] in ("unclear", "invalid") for row in rows)
     if doubts:
         yield f"not clear in {doubts} of {len(rows)} tests"
 
