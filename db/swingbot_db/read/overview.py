@@ -16,13 +16,13 @@ from swingbot.service.visible import NotLimited
 
 from . import testbox_status
 from .access import refused_tokens
-from .bisections import bisection, list_bisections
-from .estimate import LabQueue
+from .bisections import list_bisections
 from .incidents import list_incidents, list_reports, looks_fixed, open_incidents
 from .moderation import ERROR, REASON, switch
 from .rows import ORDER_STATE, Row, rows, shown
-from .tables import list_tables, table
+from .tables import list_tables
 from .trees import list_testboxes, list_trees
+from .under_way import under_way
 
 # A result is for who asked for it.
 _OF_EVERYBODY: Final = ",".join(word for word in words(ReportKind) if word != "result")
@@ -200,7 +200,7 @@ def status(conn: sa.Connection) -> Row:
     {"text": a sentence that says what to do, "link": a page with more, or None}.
     """
     testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
-    queue = LabQueue.load(conn)
+    requests = under_way(conn, {})
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
     fixed = looks_fixed(conn, open_incidents(conn))
     return {
@@ -211,14 +211,8 @@ def status(conn: sa.Connection) -> Row:
         "running": running,
         "testboxes": testboxes,
         "trees": trees,
-        "tables": [
-            table(conn, row["id"], metrics=[], queue=queue)
-            for row in list_tables(conn, {"status": "waiting,running"}, 20)
-        ],
-        "bisections": [
-            bisection(conn, row["id"], queue=queue)
-            for row in list_bisections(conn, {"status": "running"}, 10)
-        ],
+        "tables": requests["open_tables"],
+        "bisections": requests["open_bisections"],
         "recent_tables": list_tables(conn, {"status": "done,failed,cancelled"}, 12),
         "recent_bisections": [
             row for row in list_bisections(conn, None, 12) if row["status"] != "running"

@@ -32,12 +32,16 @@ from .rows import (
 )
 from .variants import variants
 
-_TABLE = """
+# People who asked for a table `c` with a token, in order.
+_ASKED_BY: Final = (
+    "ARRAY(SELECT q.who FROM asked q WHERE q.comparison = c.id ORDER BY q.at, q.who) AS asked_by"
+)
+_TABLE = f"""
 SELECT c.id, c.kind, t.name AS tree, c.change, c.against, c.columns, c.first_k, c.boots,
        c.looks, c.looks_stated, coalesce(c.min_effect_pct, t.min_effect_pct) AS min_effect_pct,
        c.unjudged, c.status, c.reason, c.private_to, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds,
-       ARRAY(SELECT q.who FROM asked q WHERE q.comparison = c.id ORDER BY q.at, q.who) AS asked_by,
+       {_ASKED_BY},
        (SELECT max(i.id) FROM incident i WHERE i.comparison = c.id) AS incident
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id
 """
@@ -151,8 +155,7 @@ HEADLINE: Final = """
 """
 _LIST = f"""
 SELECT {{key}}, c.id, c.kind, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at,
-       c.ended_at, ARRAY(SELECT q.who FROM asked q WHERE q.comparison = c.id ORDER BY q.at, q.who)
-         AS asked_by,
+       c.ended_at, {_ASKED_BY},
        (SELECT jsonb_agg(jsonb_build_object('name', a.name, 'commit', v.commit,
            'subject', v.subject) ORDER BY a.arm)
          FROM comparison_arm a JOIN variant v ON v.id = a.variant

@@ -1,4 +1,4 @@
-"""Requests of a tree or a person that are not over, each with what is left."""
+"""Requests of the lab, a tree or a person that are not over, each with what is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import list_tables, table
 
 
 def under_way(conn: sa.Connection, only: Mapping[str, str]) -> Row:
-    """`open_tables` and `open_bisections`; `only` is a filter that both lists have."""
+    """`open_tables` and `open_bisections`; `only` has filters that both lists know."""
     tables = list_tables(conn, {**only, "status": "waiting,running"}, 20)
     searches = list_bisections(conn, {**only, "status": "running"}, 10)
     queue = LabQueue.load(conn) if tables or searches else None
