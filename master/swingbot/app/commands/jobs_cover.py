@@ -9,7 +9,7 @@ import click
 from swingbot.app.commands import text
 from swingbot.app.commands.completion import TREES
 from swingbot.app.commands.context import CommandContext, require_service, with_session_json
-from swingbot.core.text.numbers import count
+from swingbot.core.text.numbers import count, thousands
 from swingbot_jobs.terminal import say_json
 
 if TYPE_CHECKING:
@@ -67,7 +67,13 @@ def _lines(cover: Cover) -> list[str]:
         f" {cover['tree']} ({kernel['kconfig']})",
         text.table(
             [
-                (job["unit_job"], job["testbox"], job["boot"], job["functions"], _calls(job))
+                (
+                    job["unit_job"],
+                    job["testbox"],
+                    job["boot"],
+                    job["functions"],
+                    thousands(job["calls"]),
+                )
                 for job in cover["jobs"]
             ],
             ("JOB", "TESTBOX", "BOOT", "FUNCTIONS", "CALLS"),
@@ -85,7 +91,3 @@ def _lines(cover: Cover) -> list[str]:
         if ones
     ]
     return lines + [f"{left['what']} {left['reason']}" for left in cover["left_out"]]
-
-
-def _calls(job: dict[str, float]) -> str:
-    return f"{job['calls']:,.0f}".replace(",", " ")

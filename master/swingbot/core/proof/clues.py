@@ -13,7 +13,7 @@ from typing import Final, Literal
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
-from swingbot.core.text.numbers import change, percent
+from swingbot.core.text.numbers import change, percent, thousands
 from swingbot.core.text.plain import cut
 from swingbot.core.thresholds import CLUE_FOLLOWS_SHARE, CLUE_LEAST_PCT
 
@@ -183,4 +183,4 @@ def _sized(base: int, head: int, where: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.4g}"
+    return thousands(value) if abs(value) >= 1000 else f"{value:.4g}"

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from swingbot.core import limits
 from swingbot.core.proof.gates import GateResult
+from swingbot.core.text.numbers import thousands
 from swingbot_jobs.contract.unit_job import FUNCTION
 from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange, KernelRecord, source_name
 
@@ -236,7 +237,7 @@ def _never(count: int) -> str:
 
 def times(calls: float) -> str:
     """Format a number of calls: `once`, `12 345 times`."""
-    return "once" if calls == 1 else f"{calls:,.0f} times".replace(",", " ")
+    return "once" if calls == 1 else f"{thousands(calls)} times"
 
 
 def _unseen(unseen: Sequence[CalledFunction]) -> str:

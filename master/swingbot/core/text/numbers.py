@@ -156,6 +156,11 @@ def sure(probability: float) -> str:
     return f"{floored:.0f}% sure" if floored == int(floored) else f"{floored:.1f}% sure"
 
 
+def thousands(value: float) -> str:
+    """Format a whole number with its thousands apart: 12 345."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
 def count(number: int, noun: str) -> str:
     """Format a count with its noun: 1 boot, 2 boots."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
