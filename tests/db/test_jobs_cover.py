@@ -76,7 +76,7 @@ def test_what_runs_a_file_and_a_commit(brain: Brain, environment: dict[str, str]
     lines = shown.stdout.splitlines()
     assert lines[0].startswith(f"commit {commit[:12]}: 1 function in kernel ")
     assert lines[2].split()[0] == job and lines[2].endswith("32 768")
-    assert lines[3].startswith("gone of mm/memory.c is no function of the kernel ")
+    assert lines[3].startswith("gone in mm/memory.c is not a function of the kernel ")
 
 
 def test_a_function_that_no_job_runs_is_named(brain: Brain, environment: dict[str, str]) -> None:

@@ -134,35 +134,37 @@ class JobCover:
             )
         except NoRecord as error:
             raise RequestError(str(error)) from None
+        kept: list[CodeFunction] = []
         left_out: list[dict[str, Any]] = []
-        for path, object_ in objects.items():
-            names = wanted[path]
-            if object_ is None:
-                why = "has no object of its own: only .c and .S files have"
-            elif object_ in unknown:
-                why = (
-                    f"has no object in {where}: it does not exist there, is not configured, or"
-                    f" is included by another file; {unknown[object_]}".rstrip("; ")
-                )
-            else:
-                known = {one.name for one in functions if one.object == object_}
-                left_out += [
-                    {
-                        "what": f"{name} of {path}",
-                        "reason": f"is no function of {where}: inlined"
-                        " everywhere, or not configured",
-                    }
-                    for name in sorted((names or set()) - known)
-                ]
-                if names is not None:
-                    functions = [
-                        one for one in functions if one.object != object_ or one.name in names
-                    ]
+        for path, names in wanted.items():
+            object_ = objects[path]
+            if object_ is None or object_ in unknown:
+                why = _without_object(where, None if object_ is None else unknown[object_])
+                if single:
+                    raise RequestError(f"{path} {why}")
+                left_out.append({"what": path, "reason": why})
                 continue
-            if single:
-                raise RequestError(f"{path} {why}")
-            left_out.append({"what": path, "reason": why})
-        return functions, left_out
+            own = [one for one in functions if one.object == object_]
+            kept += [one for one in own if names is None or one.name in names]
+            left_out += [
+                {
+                    "what": f"{name} in {path}",
+                    "reason": f"is not a function of {where}: it is inlined everywhere, or not"
+                    " configured",
+                }
+                for name in sorted((names or set()) - {one.name for one in own})
+            ]
+        return kept, left_out
+
+
+def _without_object(where: str, similar: str | None) -> str:
+    """Say why a source has no object; `similar` names one that may be meant, None for a header."""
+    if similar is None:
+        return "has no object of its own: only .c and .S files have"
+    return (
+        f"has no object in {where}: it does not exist there, is not configured, or is included by"
+        f" another file; {similar}".rstrip("; ")
+    )
 
 
 def _runs(boots: _Rows, calls: _Rows) -> list[CountedRun]:
