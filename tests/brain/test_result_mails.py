@@ -1,4 +1,4 @@
-"""Who asks for a mail gets one when the table or bisection is over, and what it says."""
+"""The mail that a requester gets when a table or bisection is over."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def results(brain: MemoryBrain) -> list[tuple[str, str, str]]:
     return [
         (str(letter["To"]), str(letter["Subject"]), letter.get_content().replace("\r\n", "\n"))
         for letter in brain.letters
-        if "asked for this" in letter.get_content()
+        if "requested this mail" in letter.get_content()
     ]
 
 
@@ -63,7 +63,7 @@ def test_a_table_says_what_it_found_once(brain: MemoryBrain) -> None:
     brain.run()
     brain.run()
     ((to, subject, text),) = results(brain)
-    assert to == ADDRESS, "a dry run is about mail that nobody asked for"
+    assert to == ADDRESS, "a dry run redirects unsolicited mail only"
     assert subject == f"[swingbot] {table.id}: {METRIC} 20.0% worse on vm-icount"
     assert f"{table.id} is over." in text and f"/comparison/{table.id}\n" in text
     assert brain.git("rev-parse", "HEAD")[:12] in text
@@ -98,7 +98,7 @@ def test_of_a_private_table_the_mail_says_only_where_to_look(brain: MemoryBrain)
     assert f"/comparison/{table.id}\n" in text
 
 
-def test_what_is_cancelled_is_over_too_and_an_operator_is_told_at_their_address(
+def test_a_cancelled_table_is_mailed_and_an_operator_gets_it_at_mail_to(
     brain: MemoryBrain,
 ) -> None:
     table = request_table(brain.lab, comparing("base", "tip", boots=30, mail=True))

@@ -72,7 +72,9 @@ def test_a_mail_is_written_once_and_no_page_shows_its_address(serve: Serve, tmp_
 
 
 @pytest.mark.parametrize("words", ["compare base tip", "bisect start base..tip --metric {metric}"])
-def test_a_token_without_an_address_is_told_so(words: str, serve: Serve, tmp_path: Path) -> None:
+def test_a_token_without_an_address_cannot_request_mail(
+    words: str, serve: Serve, tmp_path: Path
+) -> None:
     site = serve()
     refused = run(f"{words.format(metric='hackbench.throughput')} --mail", away(site, tmp_path))
     assert refused.exit_code == 2 and "your token has no mail address: ask an" in refused.output

@@ -64,7 +64,7 @@ def alert_text(document: Path) -> str:
 
 
 def result_text(document: Path) -> str:
-    """The same of a mail to who asked for a table or bisection."""
+    """The same of a mail to the requester of a table or bisection."""
     return _text(result_mail(typed(Result, yaml.safe_load(document.read_text(encoding="utf-8")))))
 
 

@@ -1,4 +1,4 @@
-"""The mail to who asked for a table or bisection."""
+"""The mail to the requester of a table or bisection."""
 
 from __future__ import annotations
 

@@ -790,7 +790,7 @@ CREATE TABLE access_token (
     trees      text[] CHECK (trees IS NULL OR (role = 'submitter' AND cardinality(trees) > 0)), -- of which it may request tables; NULL: of all
     groups     text[] CHECK (groups IS NULL OR (role = 'reader' AND cardinality(groups) > 0)), -- testbox groups that it may see; NULL: all
     levels     boolean NOT NULL DEFAULT true CHECK (levels OR groups IS NOT NULL), -- false: it sees changes in percent only
-    mail       text CHECK (mail LIKE '%_@_%'),                          -- where it gets the results that it asks for by mail
+    mail       text CHECK (mail LIKE '%_@_%'),                          -- for results requested by mail
     vouches    boolean NOT NULL DEFAULT false CHECK (NOT vouches OR (role <> 'reader' AND groups IS NULL)), -- for the commits that it sends first: their kernels are trusted while it is valid
     note       text,
     made_by    text NOT NULL,

@@ -13,7 +13,7 @@ from .proof import gates
 from .rows import Row, rows, shown
 
 _MOST: Final = 50  # reports on one page
-# No page shows the address of who asked for a result.
+# No page shows the address of the requester of a result.
 _NOBODY: Final = "WHEN r.kind = 'result' THEN CAST(ARRAY[] AS text[])"
 _WITHOUT: Final = "CASE WHEN r.kind <> 'result' THEN"
 TO: Final = f'CASE {_NOBODY} ELSE r.to_addrs END AS "to"'

@@ -24,7 +24,7 @@ from .tables import list_tables
 from .trees import list_testboxes, list_trees
 from .under_way import under_way
 
-# A result is for who asked for it.
+# Results go to their requesters alone.
 _OF_EVERYBODY: Final = ",".join(word for word in words(ReportKind) if word != "result")
 
 _QUEUE = f"""

@@ -50,7 +50,7 @@ def person(conn: sa.Connection, who: str, limit: int, after: str = "") -> Row:
     except BadCursor:
         raise
     except ValueError:
-        raise NotFound(f"nobody with the name {who!r} has asked for anything") from None
+        raise NotFound(f"{who!r} has made no request") from None
     sent = rows(conn, _SENT, who=who, most=_SENT_MOST)
     return {
         "who": who,

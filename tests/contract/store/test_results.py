@@ -1,4 +1,4 @@
-"""What is promised of the mails to those who ask for a table or bisection."""
+"""What is promised of the mails to requesters of tables and bisections."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def token() -> None:
 @click.option(
     "--mail",
     metavar="ADDRESS",
-    help="Send results there that it asks for with `--mail` (not for the role reader).",
+    help="Mail address of the token, for results requested with `--mail` (not for the role"
+    " reader).",
 )
 @click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @with_session_json
@@ -104,7 +105,7 @@ def create(
     With --group it reads what testboxes of these groups measured, and no more;
     with --changes-only of that only by how many percent something changed.
     With --trust it vouches for its person's own commits until it ends: docs/walls.md.
-    With --mail it can ask for a mail when a table or bisection is over.
+    With --mail its requests can end with a mail to this address.
 
     \b
     Examples:
@@ -165,7 +166,7 @@ def create(
         limits.append("changes only")
     limited = f" ({'; '.join(limits)})" if limits else ""
     trust = ", and vouches for the commits that it sends first" if vouches else ""
-    trust += f", and gets results at {address}" if address else ""
+    trust += f", and gets mails with results at {address}" if address else ""
     until = f"expires at {row['expires_at']}" if row["expires_at"] else "never expires"
     click.echo(
         f"token {number} of {name} {PURPOSES[Role(role)]}{limited}{trust}; it {until} and is"

@@ -29,9 +29,9 @@ _WHY: Final = {
 def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> None:
     """Show which jobs run the code of a source or commit.
 
-    And which of its functions none runs. Looks into the calls that boots of kernels with the
-    fragment trace counted; a PATH is as in the kernel's tree. The functions of a COMMIT are those
-    that its diff changes.
+    It also lists the functions that no job runs. The calls were counted by boots of kernels with
+    the fragment trace. PATH is relative to the kernel's tree; of a COMMIT, the functions that its
+    diff changes are looked up.
 
     \b
     Examples:

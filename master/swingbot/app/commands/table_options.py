@@ -117,8 +117,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
         most=LOOKS,
     ),
     "private-to": Option(
-        help="Hide the table and its new kernels until `swingbot publish`: only you, those named"
-        " and operators read them; `me` names nobody else.",
+        help="Keep the table and its new kernels private until `swingbot publish`: only you, the"
+        " people named and operators can read them. `me` adds nobody.",
         metavar="me|NAME[,...]",
         several=True,
         listed=True,

@@ -52,7 +52,7 @@ class Person:
     groups: tuple[str, ...] | None = None  # of testboxes, all that it may see; None: everything
     levels: bool = True  # False: of what these measured it sees changes in percent only
     vouches: bool = False  # whether the token vouches for the commits that it sends first
-    mail: str | None = None  # address for the results that it asks for by mail
+    mail: str | None = None  # address for results requested by mail
 
     @property
     def ref_name(self) -> str:

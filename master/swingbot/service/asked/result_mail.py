@@ -1,4 +1,4 @@
-"""Who asks for a mail when their table or bisection is over."""
+"""Requests of a mail when a table or bisection is over."""
 
 from __future__ import annotations
 

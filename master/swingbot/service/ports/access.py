@@ -25,7 +25,7 @@ class NewToken:
     groups: tuple[str, ...] | None = None  # testbox groups; None: all
     levels: bool = True  # False: changes only
     vouches: bool = False  # for the commits that it sends first
-    mail: str | None = None  # address for the results that it asks for by mail
+    mail: str | None = None  # address for results requested by mail
     note: str | None = None
     by: str
 

@@ -1,7 +1,8 @@
-"""Mail the results of tables and bisections to those who asked for a mail.
+"""Mail the results of tables and bisections to their requesters, where they want a mail.
 
 A mail and the record that it was written are one transaction, so a crash loses none and repeats
-none. `mail.dry_run` does not apply: an operator gave the token its address, and its holder asked.
+none. `mail.dry_run` does not apply: the operator set the token's address, and its holder requested
+the mail.
 """
 
 from __future__ import annotations

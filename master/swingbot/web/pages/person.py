@@ -1,4 +1,4 @@
-"""`/person/NAME`: what a person asked for; of who reads it, also without a request."""
+"""`/person/NAME`: the requests of a person. One's own page exists even without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script is told: what its request did, or why it is refused."""
+"""Answers to scripts: what a request did, or why it was refused."""
 
 from __future__ import annotations
 

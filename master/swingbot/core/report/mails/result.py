@@ -1,4 +1,4 @@
-"""The mail to who asked for a table or bisection: it is over, and what it says.
+"""The mail to the requester of a table or bisection that is over.
 
 Facts in, text out. Of a private request the mail says only where to look, because an operator's
 copies of mails have other readers than the table.
@@ -72,8 +72,8 @@ def result_mail(result: Result) -> Mail:
         f"  swingbot show {result.id}",
         "",
         *wrap(
-            "You asked for this mail (--mail), and get no other about it. Sent by a bot, which may"
-            f" be wrong. Contact: {cut(result.contact, 100)}."
+            "You requested this mail with --mail; no other follows. Sent by a bot, which may be"
+            f" wrong. Contact: {cut(result.contact, 100)}."
         ),
     ]
     headline = "" if result.private else cut(result.headline, _SUBJECT)
