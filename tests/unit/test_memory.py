@@ -64,7 +64,9 @@ def test_limit_and_swap_are_axes_of_every_benchmark_and_part_of_its_name() -> No
     assert not memory.asked(plain.params)
     (job,) = jobs("page-fault:\n", memory_max="1M", swap="none")
     assert memory.asked(job.params) == {"memory_max": "1048576", "swap": "none"}
-    with pytest.raises(JobError, match="swap 'zrom': must be one of none, zram, disk"):
+    with pytest.raises(
+        JobError, match="swap 'zrom': must be one of none, zram, zswap, ramdisk, disk"
+    ):
         jobs("page-fault:\nswap: zrom\n")
 
 
@@ -200,6 +202,15 @@ def test_a_share_of_memory_is_one_of_the_limit() -> None:
         ("  size: 100M\nmemory_max: 64M\n", "is larger than 64 MiB of memory on testbox vm-mm"),
         ("  size: 100M\nmemory_max: 64M\nswap: none\n", "or give the job an area with swap: zram"),
         ("  size: 600M\nswap: zram\n", "is larger than 256 MiB of memory and 256 MiB of zram"),
+        (
+            "  size: 96M\nmemory_max: 48M\nswap: ramdisk\n",
+            "and 4 MiB of ramdisk on testbox vm-mm: choose a smaller one, or give the RAM disk more"
+            " KiB with kernel_cmdline: brd.rd_size=...",
+        ),
+        (
+            "  size: 96M\nmemory_max: 48M\nswap: zswap\nkernel_cmdline: brd.rd_size=40960\n",
+            "is larger than 48 MiB of memory and 40 MiB of zswap",
+        ),
     ],
 )
 def test_a_working_set_without_a_place_is_refused_with_the_arithmetic(text: str, says: str) -> None:
@@ -207,6 +218,15 @@ def test_a_working_set_without_a_place_is_refused_with_the_arithmetic(text: str,
         jobs(f"anon-touch:\n{text}")
     assert says in str(error.value)
     assert str(error.value).startswith("jobs/j.yaml:1: the working set, ")
+
+
+def test_a_ram_disk_is_as_large_as_the_boot_makes_it() -> None:
+    words = "kernel_cmdline: nokaslr brd.rd_size=4 brd.rd_size=49152\n"
+    found = jobs(f"anon-touch:\n  size: 96M\nmemory_max: 48M\nswap: [ramdisk, zswap]\n{words}")
+    assert [memory.kconfig_needed({"swap": job.params["swap"]}) for job in found] == [
+        ("SWAP", "BLK_DEV_RAM"),
+        ("SWAP", "ZSWAP", "BLK_DEV_RAM"),
+    ]
 
 
 def test_a_working_set_that_the_job_leaves_to_the_program_is_not_known() -> None:
@@ -340,21 +360,27 @@ def test_only_a_boot_with_such_a_job_has_the_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("areas", "is_"),
+    ("areas", "zswap", "is_"),
     [
-        ("", "none"),
-        ("/dev/zram1 partition 480860 0 -2\n", "zram"),
-        ("/dev/vda partition 480860 0 -2\n", "disk"),
-        ("/swapfile file 480860 0 -2\n", "other"),
-        ("/dev/zram1 partition 4 0 -2\n/dev/vda partition 4 0 -3\n", "several"),
+        ("", "N", "none"),
+        ("/dev/zram1 partition 480860 0 -2\n", "N", "zram"),
+        ("/dev/vda partition 480860 0 -2\n", "N", "disk"),
+        ("/dev/vda partition 480860 0 -2\n", "Y", "disk behind zswap"),
+        ("/dev/ram0 partition 480860 0 -2\n", "Y", "zswap"),
+        ("/dev/ram0 partition 480860 0 -2\n", "N", "ramdisk"),
+        ("/swapfile file 480860 0 -2\n", "N", "other"),
+        ("/dev/zram1 partition 4 0 -2\n/dev/vda partition 4 0 -3\n", "N", "several"),
     ],
 )
 def test_the_swap_area_in_force_is_read_from_proc_swaps(
-    tmp_path: Path, areas: str, is_: str
+    tmp_path: Path, areas: str, zswap: str, is_: str
 ) -> None:
+    enabled = tmp_path / "enabled"
+    enabled.write_text(f"{zswap}\n")
     swaps = tmp_path / "swaps"
     swaps.write_text(f"Filename Type Size Used Priority\n{areas}")
     functions = memory_script.FUNCTIONS.replace("/proc/swaps", str(swaps))
+    functions = functions.replace("/sys/module/zswap/parameters/enabled", str(enabled))
     script = f"put_back() {{ :; }}\n{functions}\nmemory_state job 0\n"
     busybox = shutil.which("busybox")
     assert busybox

@@ -49,8 +49,15 @@ _FILES: Final[Mapping[str, str]] = {
 SWAPS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
     "zram": ("SWAP", "ZRAM"),
+    "zswap": ("SWAP", "ZSWAP", "BLK_DEV_RAM"),
+    "ramdisk": ("SWAP", "BLK_DEV_RAM"),
     "disk": ("SWAP", "VIRTIO_BLK"),
 }
+# The size of /dev/ram0, the area of `ramdisk` and `zswap`, on the command line of the boot, in KiB:
+# Documentation/admin-guide/blockdev/ramdisk.rst. The default is that of BLK_DEV_RAM_SIZE.
+RAM_DISK_SIZE: Final = "brd.rd_size"
+_RAM_DISK: Final = re.compile(r"brd\.rd_size=([0-9]{1,10})")
+_RAM_DISK_KIB: Final = 4096
 STATE: Final = "memory-state"  # file of a run: what was in force during it
 OOM: Final = "oom"  # file of a run that failed: the kernel's line about the process it ended
 _OOM_CHARACTERS: Final = 500  # of that line; the rest is cut
@@ -126,6 +133,12 @@ def kconfig_needed(params: Mapping[str, str]) -> tuple[str, ...]:
     if HUGEPAGES in params:
         needed.append("HUGETLBFS")
     return tuple(dict.fromkeys((*needed, *SWAPS.get(params.get(SWAP, ""), ()))))
+
+
+def ram_disk(cmdline: str) -> int:
+    """Return the size of the RAM disk of a boot with these words on its command line, in bytes."""
+    sizes = [match[1] for word in cmdline.split() if (match := _RAM_DISK.fullmatch(word))]
+    return int(sizes[-1] if sizes else _RAM_DISK_KIB) << 10
 
 
 def with_hugepages(params: Mapping[str, str], sysctl: Mapping[str, str]) -> Mapping[str, str]:

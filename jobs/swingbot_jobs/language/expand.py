@@ -163,7 +163,7 @@ def _unit_jobs(
         point = JobPoint(document, program, testbox, dict(zip(axes, values, strict=True)))
         params, demand = point.params(), point.demand()
         boot_settings.refuse_demanded(sysctl, demand, document.where)
-        check_working_set(document, program, params, testbox)
+        check_working_set(document, program, params, testbox, cmdline)
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
             yield UnitJob(

@@ -205,7 +205,8 @@ MEMORY_PARAMETERS: Final[Mapping[str, Parameter]] = {
             kind="text",
             choices=tuple(SWAPS),
             describe="the only swap area during the run: none, zram as large as the testbox's"
-            " memory, or the disk of the testbox",
+            " memory, the RAM disk of the boot's brd.rd_size, the same behind zswap, or the"
+            " testbox's disk",
         ),
         Parameter(
             name=CPUS,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from swingbot_jobs import limits
-from swingbot_jobs.contract.memory import MEMORY_MAX, PAGE, SWAP
+from swingbot_jobs.contract.memory import MEMORY_MAX, PAGE, RAM_DISK_SIZE, SWAP, ram_disk
 from swingbot_jobs.contract.memory import limits as limits_of
 from swingbot_jobs.language import demands
 from swingbot_jobs.language.arithmetic import calculate
@@ -288,11 +288,16 @@ class JobPoint:
 
 
 def check_working_set(
-    document: Document, program: Program, params: Mapping[str, str], testbox: TestboxTraits
+    document: Document,
+    program: Program,
+    params: Mapping[str, str],
+    testbox: TestboxTraits,
+    cmdline: str,
 ) -> None:
     """Refuse a run that touches more than its memory and its swap area hold, with the arithmetic.
 
-    How much a disk holds is not known here, and zram holds as much as the testbox has memory.
+    How much a disk holds is not known here, zram holds as much as the testbox has memory, and a RAM
+    disk as much as `cmdline`, the words of the job for its boot, says.
     Without a parameter that the job does not set, the program alone knows what it touches.
     """
     swap = params.get(SWAP, "")
@@ -301,17 +306,25 @@ def check_working_set(
     memory = testbox.memory_mb * BYTES["M"]
     limit = limits_of(params).get("memory.max", "max")
     most = memory if limit == "max" else min(int(limit), memory)
-    area = memory if swap == "zram" else 0
+    areas = {"zram": memory, "ramdisk": ram_disk(cmdline), "zswap": ram_disk(cmdline)}
+    area = areas.get(swap, 0)
     factors = [(name, int(params[name])) for name in program.working_set]
     touched = math.prod(number for _, number in factors)
     if touched > most + area:
         product = " x ".join(f"{name} {_mebibytes(number)}" for name, number in factors)
-        has = f"{_mebibytes(most)} of memory" + (f" and {_mebibytes(area)} of zram" if area else "")
+        has = f"{_mebibytes(most)} of memory" + (
+            f" and {_mebibytes(area)} of {swap}" if area else ""
+        )
         raise JobError(
             f"{document.where}: the working set, {product} = {_mebibytes(touched)}, is larger than"
-            f" {has} on testbox {testbox.name}: choose a smaller one"
-            + ("" if area else ", or give the job an area with swap: zram or swap: disk")
+            f" {has} on testbox {testbox.name}: choose a smaller one" + _larger_area(swap)
         )
+
+
+def _larger_area(swap: str) -> str:
+    if swap in ("ramdisk", "zswap"):
+        return f", or give the RAM disk more KiB with kernel_cmdline: {RAM_DISK_SIZE}=..."
+    return "" if swap == "zram" else ", or give the job an area with swap: zram or swap: disk"
 
 
 def _mebibytes(number: int) -> str:

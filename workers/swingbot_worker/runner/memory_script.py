@@ -65,7 +65,16 @@ limit_run() {
 	chmod +x "confined/$sb_confined/run"
 } 2>>confine.log
 
-# own_swap none|zram|disk: make it the only swap area
+# zswap_is Y|N: turn it on or off; sb_zswap is what it was. A kernel may lack it.
+zswap_is() {
+	sb_zswap=
+	[ ! -e @ZSWAP@ ] || {
+		sb_zswap=$(cat @ZSWAP@)
+		echo "$1" >@ZSWAP@
+	}
+}
+
+# own_swap none|zram|zswap|ramdisk|disk: make it the only swap area
 own_swap() {
 	[ ! -s swaps.held ] || swapoff -a
 	sb_swap=
@@ -76,9 +85,14 @@ own_swap() {
 		sb_swap=/dev/zram$sb_zram
 		awk '$1 == "MemTotal:" { print $2 "K" }' /proc/meminfo >"/sys/block/zram$sb_zram/disksize"
 		;;
+	zswap | ramdisk)
+		[ -e /dev/ram0 ] || modprobe brd
+		sb_swap=/dev/ram0
+		;;
 	disk) sb_swap=/dev/vda ;;
 	*) return ;;
 	esac
+	if [ "$1" = zswap ]; then zswap_is Y; else zswap_is N; fi
 	mkswap "$sb_swap" >/dev/null && swapon "$sb_swap"
 }
 
@@ -93,8 +107,17 @@ memory_state() {
 			[ "${sb_limit#*=}" != @POLICY@ ] || sb_file=$sb_work/@POLICY@
 			[ ! -r "$sb_file" ] || echo "${sb_limit%%=*} $(cat "$sb_file")"
 		done
-		awk '
-			NR > 1 { kind = ($1 ~ /^\/dev\/zram/) ? "zram" : ($1 == "/dev/vda") ? "disk" : "other" }
+		awk -v zswap="$(cat @ZSWAP@)" '
+			BEGIN {
+				kinds["/dev/zram"] = "zram"
+				kinds["/dev/ram"] = "ramdisk"
+				kinds["/dev/vda"] = "disk"
+			}
+			NR > 1 {
+				sub(/[0-9]+$/, "", $1)
+				kind = ($1 in kinds) ? kinds[$1] : "other"
+				if (zswap == "Y") kind = (kind == "ramdisk") ? "zswap" : kind " behind zswap"
+			}
 			END { print "@SWAP@", (NR > 2) ? "several" : (NR > 1) ? kind : "none" }
 		' /proc/swaps
 	} >"$sb_state/@STATE@" 2>/dev/null
@@ -110,18 +133,22 @@ set_free() {
 	}
 	[ ! -e swaps.held ] || {
 		[ -z "$sb_swap" ] || swapoff "$sb_swap"
+		[ -z "$sb_zswap" ] || echo "$sb_zswap" >@ZSWAP@
 		[ -z "$sb_zram" ] || echo "$sb_zram" >/sys/class/zram-control/hot_remove
 		while read -r sb_area; do swapon "$sb_area"; done <swaps.held
 		rm -f swaps.held
 		sb_swap=
 		sb_zram=
+		sb_zswap=
 	}
 } 2>/dev/null
 sb_group=
 sb_swap=
 sb_zram=
+sb_zswap=
 trap 'set_free; put_back' EXIT
 """.replace("@SWAP@", memory.SWAP)
+    .replace("@ZSWAP@", "/sys/module/zswap/parameters/enabled")
     .replace("@STATE@", memory.STATE)
     .replace("@POLICY@", memory.POLICY)
 )
