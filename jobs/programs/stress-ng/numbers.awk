@@ -1,5 +1,5 @@
 # stress-ng's table of metrics as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
-# -v test=NAME is the expected stressor. Prints nothing unless there is exactly one table and one row.
+# -v test=NAME is the expected stressor and -v ops=N their number. Prints nothing unless there is exactly one table and one row.
 { sub(/[ \t\r]+$/, "") }
 !/^stress-ng: (info|metrc):  ?\[[0-9]+\] / { next }
 {
@@ -17,13 +17,16 @@
 /^[a-z][a-z0-9-]* +[0-9]+ +[0-9]+\.[0-9][0-9] +[0-9]+\.[0-9][0-9] +[0-9]+\.[0-9][0-9] +[0-9]+\.[0-9][0-9] +[0-9]+\.[0-9][0-9]( +[0-9]+\.[0-9][0-9])?( +[0-9]+)?$/ {
 	rows++
 	name = $1
-	ops = $2
+	done = $2
 	rate = $6
+	real = $3
 	fields = NF
 }
 /^metrics[ -]untrustworthy: [1-9]/ { untrusted = 1 }
 END {
-	if (tables != 1 || rows != 1 || fields != columns || untrusted || ops == 0 || rate == 0 || (test != "" && name != test)) exit
-	printf "%s.ops %.17g\n", name, ops
+	if (tables != 1 || rows != 1 || fields != columns || untrusted || done == 0 || rate == 0 || (test != "" && name != test)) exit
+	if (ops != "" && done < ops + 0) exit
+	printf "%s.ops %.17g\n", name, done
 	printf "%s.ops_per_sec %.17g\n", name, rate
+	if (rate < 10 && real >= 1) printf "%s.seconds_per_op %.17g\n", name, real / done
 }

@@ -1,7 +1,8 @@
 """stress-ng's table of metrics, with LKP's names.
 
 The columns behind the rate (`CPU used per instance`, then `RSS Max`) came with later versions; a
-table with other columns is not read. A stressor that finished no operation has no rate.
+table with other columns is not read. A stressor that finished no operation has no rate, one that
+did less than ten a second a time too: its rate has two decimals.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ UNITS = re.compile(
 _TIME = r"\d{1,9}\.\d{2}"
 _RATE = r"\d{1,15}\.\d{2}"
 ROW = re.compile(
-    rf"(?P<name>[a-z][a-z0-9-]{{0,30}}) +(?P<ops>\d{{1,18}}) +{_TIME} +{_TIME} +{_TIME}"
+    rf"(?P<name>[a-z][a-z0-9-]{{0,30}}) +(?P<ops>\d{{1,18}}) +(?P<real>{_TIME}) +{_TIME} +{_TIME}"
     rf" +(?P<rate>{_RATE}) +{_RATE}(?P<share> +{_RATE})?(?P<rss> +\d{{1,15}})?"
 )
 UNTRUSTED = re.compile(r"metrics[ -]untrustworthy: [1-9]\d{0,5}\b.{0,200}")
@@ -60,10 +61,18 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         raise ParseError(f"stress-ng does not trust its numbers: {untrusted[0][:200]}")
     if int(row["ops"]) == 0 or float(row["rate"]) == 0:
         raise ParseError(f"{row['name']} finished no operation in the time that it had")
-    return {
+    wanted = params.get("ops", "")
+    if wanted.isdecimal() and int(row["ops"]) < int(wanted):
+        raise ParseError(
+            f"{row['name']} finished {row['ops']} of {wanted} operations in the time that it had"
+        )
+    samples: dict[str, float | list[float]] = {
         f"{row['name']}.ops": float(row["ops"]),
         f"{row['name']}.ops_per_sec": float(row["rate"]),
     }
+    if float(row["rate"]) < 10 and float(row["real"]) >= 1:
+        samples[f"{row['name']}.seconds_per_op"] = float(row["real"]) / int(row["ops"])
+    return samples
 
 
 def _columns(match: re.Match[str]) -> tuple[bool, bool]:
