@@ -292,7 +292,7 @@ def test_a_distributions_configuration_is_what_lines_are_merged_over(
     ]
     log = (tmp_path / "out" / "build.log").read_text()
     assert re.findall(r"(\S+): this kernel does not accept: (.*)", log) == [
-        (distro.name, "CONFIG_X86_64=y")
+        (distro.name, "CONFIG_X86_64=y (it has no such option)")
     ]
     distro.write_text(distro.read_text().replace("CONFIG_MMU=y\n", ""))
     second = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig="debian")
@@ -312,6 +312,31 @@ def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(
         )
         assert outcome["kernel_build"]["errors"] == ["CONFIG_STRANGE=y (fragment strange)"]
         assert compiled(tmp_path / "out") == set()
+
+
+def test_an_optional_line_of_a_fragment_is_a_remark_that_says_whether_the_option_exists(
+    site: Site, tmp_path: Path
+) -> None:
+    make_fakelinux(tmp_path / "linux", 0)
+    fragment = site.kconfig / "fragments" / "strange.config"
+    fragment.write_text("# optional: STRANGE CONFIG_ODD\nCONFIG_STRANGE=y\nCONFIG_ODD=y\n")
+    (site.kconfig / "fragments" / "other.config").write_text("CONFIG_OTHER=y\n")
+    with (tmp_path / "linux" / "Kconfig").open("a") as kconfig:
+        kconfig.write("config ODD\n\tbool\n\tdepends on EVEN\n\nmenuconfig OTHER\n")
+    mine = (tmp_path / "linux", "-c", "user.name=A", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "-C", *mine, "commit", "--quiet", "--all", "-m", "odd"], check=True)
+    outcome = build(site, tmp_path / "linux", "main", tmp_path / "out", kconfig="tiny+strange")
+    assert outcome["status"] == "built", outcome["reason"]
+    log = (tmp_path / "out" / "build.log").read_text()
+    assert re.findall(r"(\S+): this kernel does not accept: (.*)", log) == [
+        ("strange.config", "CONFIG_STRANGE=y (it has no such option)"),
+        ("strange.config", "CONFIG_ODD=y"),
+    ]
+    refused = build(
+        site, tmp_path / "linux", "main", tmp_path / "out", kconfig="tiny+strange+other"
+    )
+    assert refused["status"] == "failed"
+    assert refused["kernel_build"]["errors"] == ["CONFIG_OTHER=y (fragment other)"]
 
 
 def test_another_layout_is_another_kernel_of_the_same_objects(site: Site, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from swingbot_jobs.contract.kconfig import (
     Over,
     joined,
     load_kconfigs,
+    optional_of,
     parts_of,
 )
 from swingbot_worker.kbuild import accepted
@@ -150,3 +151,17 @@ def test_what_is_shipped_can_be_named_and_each_fragment_asks_for_something() -> 
         assert shipped.text(f"vm-x86_64+{fragment}").startswith(shipped["vm-x86_64"])
     assert shipped.over("server-x86_64") == Over("defconfig", ("server", "quiet"))
     assert shipped.text("server-x86_64").startswith(shipped.fragments["server"])
+
+
+def test_options_that_a_kernel_may_lack_are_named_in_comments_of_the_fragment() -> None:
+    text = "# t: a test\n#\n# optional: A CONFIG_B\nCONFIG_A=y\n# optional: C\nCONFIG_X=y\n"
+    assert optional_of(text) == {"CONFIG_A", "CONFIG_B", "CONFIG_C"}
+    assert optional_of("CONFIG_A=y\n") == set()
+
+
+def test_shipped_fragments_set_the_options_that_they_call_optional() -> None:
+    fragments = load_kconfigs(SHIPPED).fragments
+    assert optional_of(fragments["mm"]) == {"CONFIG_READ_ONLY_THP_FOR_FS"}
+    for name, text in fragments.items():
+        lines = set(text.splitlines())
+        assert all(f"{option}=y" in lines for option in optional_of(text)), name

@@ -29,6 +29,7 @@ TARGETS: Final = ("tinyconfig", "defconfig")
 # Before the path of a distribution's configuration, which may take the place of a target.
 DISTRO: Final = "distro:"
 _DIRECTIVE: Final = re.compile(r"# (base|with): (.*)")
+_OPTIONAL: Final = re.compile(r"^# optional: (.*)", re.MULTILINE)
 # An option as people write it; see `bare`.
 OPTION: Final = re.compile(r"(?:CONFIG_)?[A-Z0-9_]{1,100}")
 # Subdirectory of the fragments in the directory of the configurations.
@@ -132,6 +133,12 @@ def over_of(base: str, text: str) -> Over:
         )
     fragments = parts_of("+".join((base, *given.get("with", "").split()))).fragments
     return Over(target, fragments)
+
+
+def optional_of(fragment: str) -> frozenset[str]:
+    """Return the options, with CONFIG_, that a kernel may lack although the fragment sets them."""
+    lines = _OPTIONAL.findall(fragment)
+    return frozenset(f"CONFIG_{one}" for one in bare(" ".join(lines).split()))
 
 
 def joined(name: str, fragment: str) -> str:

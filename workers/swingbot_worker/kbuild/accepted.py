@@ -12,9 +12,9 @@ def lost_lines(fragment: str, config: str) -> list[str]:
 
     Their symbols are unknown to this kernel, or cannot have this value.
     """
-    symbols = {_symbol(line) for line in fragment.splitlines() if _sets_something(line)}
+    symbols = {symbol(line) for line in fragment.splitlines() if _sets_something(line)}
     # `config` may have any number of lines
-    accepted = {match[0] for match in _SETTING.finditer(config) if _symbol(match[0]) in symbols}
+    accepted = {match[0] for match in _SETTING.finditer(config) if symbol(match[0]) in symbols}
     return [
         line
         for line in fragment.splitlines()
@@ -26,15 +26,16 @@ def lost_lines(fragment: str, config: str) -> list[str]:
 
 def not_overridden(fragment: str, above: str) -> str:
     """Return the lines of `fragment` whose symbols are not set by `above`."""
-    later = {_symbol(line) for line in above.splitlines() if _sets_something(line)}
+    later = {symbol(line) for line in above.splitlines() if _sets_something(line)}
     return "\n".join(
         line
         for line in fragment.splitlines()
-        if _sets_something(line) and _symbol(line) not in later
+        if _sets_something(line) and symbol(line) not in later
     )
 
 
-def _symbol(line: str) -> str:
+def symbol(line: str) -> str:
+    """Return the option that a line of a configuration sets, with CONFIG_."""
     return line.split()[1] if line.startswith("#") else line.partition("=")[0]
 
 
@@ -44,5 +45,5 @@ def _sets_something(line: str) -> bool:
 
 def _absent_as_requested(line: str, accepted: set[str]) -> bool:
     return line.startswith("#") and not any(
-        other.startswith(f"{_symbol(line)}=") for other in accepted
+        other.startswith(f"{symbol(line)}=") for other in accepted
     )

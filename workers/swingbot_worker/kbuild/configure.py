@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.contract.kconfig import DISTRO, FRAGMENTS, NoKconfig, load_kconfigs, parts_of
+from swingbot_jobs.contract.kconfig import (
+    DISTRO,
+    FRAGMENTS,
+    NoKconfig,
+    load_kconfigs,
+    optional_of,
+    parts_of,
+)
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import build_output, recipe
-from swingbot_worker.kbuild.accepted import not_overridden
+from swingbot_worker.kbuild.accepted import not_overridden, symbol
 from swingbot_worker.kbuild.make import BuildFailed, Make
 from swingbot_worker.kbuild.untrusted_reader import BuildReader
 from swingbot_worker.kbuild.worktree import WorkTree
@@ -91,7 +98,8 @@ def configure(
 
     Raises NotAccepted if the kernel does not accept a line of a fragment of the name, because a
     user who names a fragment needs its effect, and BuildFailed if kbuild fails. A line of the
-    configuration, or of what is below it, may be unknown to some kernel versions.
+    configuration, of what is below it, or of an option that a fragment calls optional may be
+    unknown to some kernel versions.
     """
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
@@ -105,10 +113,12 @@ def configure(
             (objects / over).write_text(wanted.distro)
         make.command(recipe.merge_argv(make.spec, over, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
-    _check(make, wanted, objects, reader)
+    _check(tree, make, wanted, objects, reader)
 
 
-def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader) -> None:
+def _check(
+    tree: WorkTree, make: Make, wanted: Configuration, objects: Path, reader: BuildReader
+) -> None:
     files = list(wanted.files)
     texts = [file.read_text() for file in files]
     if wanted.distro is not None:
@@ -119,12 +129,17 @@ def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader
     ]
     with build_output.opened(objects, ".config") as config:
         lost_of_each = reader.lost_lines(fragments, config)
+    known = tree.options({symbol(line) for lost in lost_of_each for line in lost})
     missing: list[str] = []
     for file, lost in zip(files, lost_of_each, strict=True):
         for line in lost:
-            make.note(f"{file.name}: this kernel does not accept: {line}")
+            gone = "" if symbol(line) in known else " (it has no such option)"
+            make.note(f"{file.name}: this kernel does not accept: {line}{gone}")
         if file in wanted.required:
-            missing += [f"{line} (fragment {file.stem})" for line in lost]
+            optional = optional_of(file.read_text())
+            missing += [
+                f"{line} (fragment {file.stem})" for line in lost if symbol(line) not in optional
+            ]
     if missing:
         raise NotAccepted(
             f"This kernel does not accept {', '.join(missing)}: it does not have this option, or a "

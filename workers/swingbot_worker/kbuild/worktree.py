@@ -20,7 +20,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +96,18 @@ class WorkTree:
         The text changes if and only if one of the files changes.
         """
         return self._git("ls-files", "-s", "--", *patterns)
+
+    def options(self, names: Set[str]) -> set[str]:
+        """Return those of `names`, with CONFIG_, that a Kconfig file of the work tree defines."""
+        if not names:
+            return set()
+        patterns = (
+            word
+            for name in names
+            for word in ("-e", rf"^\s*(menu)?config\s+{name.removeprefix('CONFIG_')}\s*$")
+        )
+        found = self._git("grep", "-hE", *patterns, "--", ":(glob)**/Kconfig*", allowed=(0, 1))
+        return {f"CONFIG_{line.split()[-1]}" for line in found.splitlines() if line.strip()}
 
     def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
         settings = (
