@@ -240,6 +240,14 @@ def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_r
         )
 
 
+def test_a_program_of_our_own_may_call_binaries_too(site: Site) -> None:
+    jobs = [a_job("page-cache", test="read", fs=fs) for fs in ("tmpfs", "ext4")]
+    wanted = {"usr/bin/page-cache", "usr/bin/mke2fs"}
+    for several, targets in ((jobs[:1], wanted - {"usr/bin/mke2fs"}), (jobs, wanted)):
+        assert {binary.target for binary in programs.needed(several, site)} >= targets
+        assert len(programs.needed(several, site)) == len(targets)
+
+
 def test_a_source_that_does_not_compile_says_why(site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "jobs" / "programs" / "broken"
     put(folder / "run")

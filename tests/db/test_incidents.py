@@ -19,7 +19,6 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.filing import MailRules
-from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import fold_sightings, merge, note_culprit, say, split
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.ports.reports import NewReport
@@ -193,9 +192,8 @@ class World:
 
     def follow(self) -> list[tuple[int, str, str]]:
         """Draft what is to follow; (incident, kind, state) of all follow-ups there are."""
-        faults = Faults(self.lab.transaction)
-        draft_followups(self.lab, faults)
-        faults.tell()
+        with self.lab.transaction("test") as tx:
+            draft_followups(self.lab, tx)
         rows = self.conn.execute(
             sa.text("SELECT incident, kind, state FROM report WHERE kind <> 'first' ORDER BY id")
         )

@@ -236,6 +236,15 @@ def test_a_working_set_that_the_job_leaves_to_the_program_is_not_known() -> None
         jobs("stress-ng:\n  test: mmap\n  bytes: 300M\n")
 
 
+def test_files_that_a_disk_has_too_need_no_place_in_memory() -> None:
+    text = "page-cache:\n  test: read\n  size: 96M\n  fs: {}\nmemory_max: 48M\n"
+    (job,) = jobs(text.format("ext4"))
+    needed = kconfig_needs([job], PROGRAMS)["program page-cache"]
+    assert needed == ("TMPFS", "BLK_DEV_RAM", "EXT4_FS")
+    with pytest.raises(JobError, match="size 96 MiB = 96 MiB, is larger than 48 MiB of memory"):
+        jobs(text.format("tmpfs"))
+
+
 def test_a_testbox_refuses_what_it_cannot_give() -> None:
     on_disk = jobs("page-fault:\nswap: disk\n")
     TESTBOX.check_settings(on_disk, "trusted")

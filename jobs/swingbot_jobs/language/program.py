@@ -160,7 +160,8 @@ class Program:
     lkp_needs: str = ""  # why LKP cannot run it on a virtual testbox
     # options that must be =y in the kernel under test -> of unit jobs with these parameters
     kconfig_needed: Mapping[str, Conditions] = field(default_factory=dict)
-    working_set: tuple[str, ...] = ()  # parameters whose product is the bytes that a run touches
+    # parameters whose product is the bytes that a run touches -> of unit jobs with these parameters
+    working_set: Mapping[str, Conditions] = field(default_factory=dict)
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -170,6 +171,15 @@ class Program:
     def options(self, params: Mapping[str, str]) -> tuple[str, ...]:
         """Return the options that the kernel needs for a unit job with these parameters."""
         return tuple(name for name, when in self.kconfig_needed.items() if holds(when, params))
+
+    def touches(self, params: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the parameters whose product is the bytes that a unit job with these touches;
+        none if only the program knows.
+        """
+        known = all(
+            name in params and holds(when, params) for name, when in self.working_set.items()
+        )
+        return tuple(self.working_set) if known else ()
 
     def metric(self, full_name: str) -> Metric | None:
         """Return the metric with that full name, or its family (`perf-stat.*`).
@@ -290,7 +300,7 @@ def load_program(path: Path) -> Program:
         in_lkp=table.truth("in_lkp"),
         lkp_needs=table.text("lkp_needs", ""),
         kconfig_needed=_options(table),
-        working_set=table.texts("working_set"),
+        working_set=_conditional(table, "working_set"),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
@@ -298,18 +308,20 @@ def load_program(path: Path) -> Program:
     return program
 
 
-def _options(meta: MetaTable) -> dict[str, Conditions]:
-    """`kconfig_needed: [INET]`, or a table of `OPTION: parameter=pattern|pattern ...`."""
-    value = meta.take("kconfig_needed")
+def _conditional(meta: MetaTable, key: str) -> dict[str, Conditions]:
+    """`key: [NAME]`, or a table of `NAME: parameter=pattern|pattern ...`."""
+    value = meta.take(key)
     table = value.table if value else None
-    needed: dict[str, Conditions] = (
-        dict.fromkeys(meta.texts("kconfig_needed"), ())
-        if table is None
-        else {
-            name: meta.conditions(when) if when.content is not None else ()
-            for name, when in table.items()
-        }
-    )
+    if table is None:
+        return dict.fromkeys(meta.texts(key), ())
+    return {
+        name: meta.conditions(when) if when.content is not None else ()
+        for name, when in table.items()
+    }
+
+
+def _options(meta: MetaTable) -> dict[str, Conditions]:
+    needed = _conditional(meta, "kconfig_needed")
     for name in needed:
         if not OPTION.fullmatch(name):
             meta.refuse(f"kconfig_needed: {name!r} is not an option, such as FUNCTION_PROFILER")

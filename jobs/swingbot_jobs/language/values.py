@@ -301,14 +301,15 @@ def check_working_set(
     Without a parameter that the job does not set, the program alone knows what it touches.
     """
     swap = params.get(SWAP, "")
-    if not program.working_set or swap == "disk" or not set(program.working_set) <= set(params):
+    names = program.touches(params)
+    if not names or swap == "disk":
         return
     memory = testbox.memory_mb * BYTES["M"]
     limit = limits_of(params).get("memory.max", "max")
     most = memory if limit == "max" else min(int(limit), memory)
     areas = {"zram": memory, "ramdisk": ram_disk(cmdline), "zswap": ram_disk(cmdline)}
     area = areas.get(swap, 0)
-    factors = [(name, int(params[name])) for name in program.working_set]
+    factors = [(name, int(params[name])) for name in names]
     touched = math.prod(number for _, number in factors)
     if touched > most + area:
         product = " x ".join(f"{name} {_mebibytes(number)}" for name, number in factors)

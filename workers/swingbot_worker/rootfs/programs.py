@@ -133,9 +133,8 @@ def _groups(program: Program, unit_jobs: Sequence[UnitJob]) -> list[list[_Needed
 
 
 def _provided(program: Program, unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    if not program.files:
-        return _of_its_own(program, site)
-    return [
+    its_own = not program.files or _source(program).is_file()
+    return (_of_its_own(program, site) if its_own else []) + [
         binary
         for group in _groups(program, unit_jobs)
         for binary in _local(program, group, site) or _downloaded(program, group, site)
@@ -215,8 +214,12 @@ def _of_its_own(program: Program, site: Site) -> list[Binary]:
     file = GuestFile(name=program.name)
     if own := _own(program.name, _NeededFile(program.name, file, ()), site):
         return [own]
-    source = program.directory / f"{program.name}.c"
+    source = _source(program)
     return [_compiled(program.name, source, site.cache)] if source.is_file() else []
+
+
+def _source(program: Program) -> Path:
+    return program.directory / f"{program.name}.c"
 
 
 def _own(program: str, wanted: _NeededFile, site: Site) -> Binary | None:
