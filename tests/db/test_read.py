@@ -460,6 +460,30 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     ]
 
 
+def test_all_that_waits_is_over_with_the_last_boot_and_what_searches_will_still_order(
+    conn: sa.Connection,
+) -> None:
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    built = make.a_kernel(conn, tree, 10)
+    assert read.queue_end(conn) == {"seconds": 0.0, "until": None, "why": None}
+    table = make.a_comparison(conn, tree, built, make.a_kernel(conn, tree, 9), [testbox])
+    conn.execute(sa.text("UPDATE comparison SET status = 'running' WHERE id = :c"), {"c": table})
+    boots_of(conn, table, testbox, built, series="c1", boots=5)
+    assert "no boot of vm-icount like order o" in str(read.queue_end(conn)["why"])
+    make.a_boot(conn, testbox, built, seconds=20.0)
+    found = read.status(conn)
+    (row,) = found["testboxes"]
+    assert found["queue_end"]["seconds"] == row["queue_end"]["seconds"] == pytest.approx(100, abs=2)
+    assert str(found["queue_end"]["until"]) > found["now"]
+    kernels = [make.a_kernel(conn, tree, n) for n in range(1, 4)]
+    make.a_bisection(conn, tree, testbox, kernels)
+    assert read.queue_end(conn)["seconds"] == read.status(conn)["bisections"][0]["eta_seconds"]
+    sql = "UPDATE testbox SET state = 'drained', reason = 'a new fan'"
+    conn.execute(sa.text(sql))
+    for end in (read.queue_end(conn), read.list_testboxes(conn)[0]["queue_end"]):
+        assert end["seconds"] is None and "is drained: a new fan; run" in str(end["why"])
+
+
 def test_status_names_a_testbox_that_is_idle_beside_an_order_that_it_could_take(
     conn: sa.Connection,
 ) -> None:

@@ -27,7 +27,7 @@ from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .news import testbox_news, tree_news
 from .orders import boot, first_samples_of_boot, kernel, list_orders, metrics_of_boot, order
-from .overview import REACHABLE, open_work, reachable, status
+from .overview import REACHABLE, open_work, queue_end, reachable, status
 from .people import person
 from .posted import posted
 from .proof import gates
@@ -126,6 +126,7 @@ __all__ = [
     "outgoing",
     "person",
     "posted",
+    "queue_end",
     "raw_manifest",
     "reachable",
     "report",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from swingbot.core.keep.health import LONG_SECONDS
 from swingbot.core.model import ids
 from swingbot.core.model.documents import LooksFixed
+from swingbot.core.model.list_documents import QueueEnd
 from swingbot.core.model.statuses import ReportKind, words
 from swingbot.core.text.numbers import count
 from swingbot.service.visible import NotLimited
@@ -17,8 +19,10 @@ from swingbot.service.visible import NotLimited
 from . import testbox_status
 from .access import refused_tokens
 from .bisections import list_bisections
+from .estimate import LabQueue
 from .incidents import list_incidents, list_reports, looks_fixed, open_incidents
 from .moderation import ERROR, REASON, switch
+from .queue_end import end_of_lab
 from .rows import ORDER_STATE, Row, rows, shown
 from .tables import list_tables
 from .trees import list_testboxes, list_trees
@@ -192,21 +196,52 @@ def reachable(conn: sa.Connection) -> Row:
     return rows(conn, REACHABLE)[0]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenLab:
+    """All that waits: testboxes, open requests, what is open by kind, and the queue."""
+
+    queue: LabQueue
+    testboxes: list[Row]
+    requests: Row
+    open: Row
+
+    def end(self) -> QueueEnd:
+        requests = [*self.requests["open_tables"], *self.requests["open_bisections"]]
+        return end_of_lab(self.queue, self.testboxes, requests, self.open["open"]["bisections"])
+
+
+def _lab(conn: sa.Connection) -> _OpenLab:
+    queue = LabQueue.load(conn)
+    return _OpenLab(
+        queue=queue,
+        testboxes=list_testboxes(conn, queue=queue),
+        requests=under_way(conn, {}, queue),
+        open=open_work(conn),
+    )
+
+
+def queue_end(conn: sa.Connection) -> QueueEnd:
+    """When all that waits will be over."""
+    return _lab(conn).end()
+
+
 def status(conn: sa.Connection) -> Row:
     """The whole lab at a glance.
 
-    Keys: `idle`, `open`, `queue`, `running`, `testboxes`, `trees`, open and recent requests,
-    `swings`, `lately` (what got worse, then what got better), `reports`, `problems`. A problem is
-    {"text": a sentence that says what to do, "link": a page with more, or None}.
+    Keys: `idle`, `open`, `queue`, `queue_end`, `running`, `testboxes`, `trees`, open and recent
+    requests, `swings`, `lately` (what got worse, then what got better), `reports`, `problems`. A
+    problem is {"text": a sentence that says what to do, "link": a page with more, or None}.
     """
-    testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
-    requests = under_way(conn, {})
+    lab = _lab(conn)
+    testboxes, requests = lab.testboxes, lab.requests
+    trees = list_trees(conn, {"state": "watched"})
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
     fixed = looks_fixed(conn, open_incidents(conn))
     return {
         "now": rows(conn, "SELECT now() AS now")[0]["now"],
-        **open_work(conn),
+        **lab.open,
         "queue": _queue(conn),
+        "queue_end": lab.end(),
         "totals": rows(conn, _TOTALS)[0],
         "running": running,
         "testboxes": testboxes,

@@ -13,10 +13,12 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import TestboxState, words
 
 from . import testbox_status
+from .estimate import LabQueue
 from .histories import histories
 from .incidents import list_incidents
 from .noise import aliases, anchor_commit, anchors, night, noise_records, plain_record
 from .patches import patches
+from .queue_end import end_of_testbox
 from .rows import Filters, Row, SortKey, by_id, piece, rows, shown, where
 from .scatter import scatter
 from .standing import standing
@@ -151,7 +153,11 @@ def variant(conn: sa.Connection, id: int | str) -> Row:
 
 
 def list_testboxes(
-    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200, after: str = ""
+    conn: sa.Connection,
+    filters: Mapping[str, Any] | None = None,
+    limit: int = 200,
+    after: str = "",
+    queue: LabQueue | None = None,
 ) -> ListPiece:
     """Active ones first. Filters: name, state, tbox_group.
 
@@ -172,7 +178,11 @@ def list_testboxes(
         testboxes.append(row | {"doing": doing if doing["order"] else None})
     now = testbox_status.now(conn, [row["name"] for row in testboxes])
     testboxes = [row | {"now": now[row["name"]]} for row in testboxes]
-    return some.with_rows(row | {"words": testbox_status.words(row)} for row in testboxes)
+    queue = queue or LabQueue.load(conn)
+    return some.with_rows(
+        row | {"words": testbox_status.words(row), "queue_end": end_of_testbox(row, queue)}
+        for row in testboxes
+    )
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:

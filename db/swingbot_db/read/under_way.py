@@ -12,11 +12,12 @@ from .rows import Row
 from .tables import list_tables, table
 
 
-def under_way(conn: sa.Connection, only: Mapping[str, str]) -> Row:
+def under_way(conn: sa.Connection, only: Mapping[str, str], queue: LabQueue | None = None) -> Row:
     """`open_tables` and `open_bisections`; `only` has filters that both lists know."""
     tables = list_tables(conn, {**only, "status": "waiting,running"}, 20)
     searches = list_bisections(conn, {**only, "status": "running"}, 10)
-    queue = LabQueue.load(conn) if tables or searches else None
+    if tables or searches:
+        queue = queue or LabQueue.load(conn)
     return {
         "open_tables": [table(conn, one["id"], metrics=[], queue=queue) for one in tables],
         "open_bisections": [bisection(conn, one["id"], queue=queue) for one in searches],

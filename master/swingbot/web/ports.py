@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.model.change_documents import TableOfChanges
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, Gate, Incident, Table
+from swingbot.core.model.list_documents import QueueEnd
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.existing_results import ResultReads
 from swingbot.service.report.metric_document import MetricReads
@@ -36,7 +37,11 @@ class PageSettings(Protocol):
     def buildbot_url(self) -> str: ...
 
 
-class ReadModels(ResultReads, MetricReads, WhyReads, Protocol):
+class QueueReads(Protocol):
+    def queue_end(self, conn: Connection) -> QueueEnd: ...
+
+
+class ReadModels(ResultReads, MetricReads, WhyReads, QueueReads, Protocol):
     """The module `swingbot_db.read`: each function returns a document or raises NotFound.
 
     Those that use cases call too are in the protocols of these.

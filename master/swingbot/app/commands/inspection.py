@@ -22,7 +22,7 @@ _COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "bisections": ("id", "status", "tree", "metric", "unit_job", "testbox", "result"),
     "orders": ("id", "kind", "state", "commit", "testbox", "k", "reason"),
     "reports": ("id", "state", "kind", "incident", "subject"),
-    "testboxes": ("name", "tbox_group", "state", "label"),
+    "testboxes": ("name", "tbox_group", "state", "queued", "queue_end", "label"),
     "trees": ("name", "branch", "tip_commit", "problem"),
     "metrics": ("metric", "unit_job", "testbox", "boots", "noise_pct"),
 }
@@ -93,6 +93,8 @@ def _result(row: Facts) -> str | None:
 
 
 def _cell(row: Facts, column: str) -> object:
+    if column == "queue_end":
+        return text.queue_end(row[column])
     value = _result(row) if column == "result" else row.get(column)
     if isinstance(value, dict):
         return f"{value.get('commit', '')[:12]} {value.get('subject', '')}".strip()

@@ -48,6 +48,17 @@ def left(facts: Facts) -> str:
     return "waits" if facts.get("waits") else "time left unknown"
 
 
+def queue_end(end: Facts) -> str:
+    """When all that waits will be over, or why that is not known."""
+    if end["seconds"] is None:
+        return f"unknown: {end['why']}"
+    if end["until"] is None:
+        return "now: nothing waits"
+    return (
+        f"about {end['until'][:16].replace('T', ' ')} UTC, in {duration(round(end['seconds'], -1))}"
+    )
+
+
 def incidents(rows: Sequence[Facts]) -> str:
     """Format a list of incidents as a table."""
     lines = [
@@ -272,12 +283,14 @@ def status(facts: Facts) -> str:
             f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting"
             for kind, n in queue.items()
         ),
+        *([f"until     {queue_end(end)}"] if (end := facts["queue_end"])["seconds"] != 0 else []),
         "idle      " + ("yes" if facts["idle"] else f"no ({open_work(facts['open'])})"),
     ]
     for testbox in facts["testboxes"]:
         lines.append(
             f"testbox   {testbox['name']}  {testbox['words']}"
             + (f"  {testbox['label']}" if testbox.get("label") else "")
+            + (f", until {queue_end(own)}" if (own := testbox["queue_end"])["seconds"] != 0 else "")
         )
     for job in facts["running"]:
         state = "queued" if job["queued"] else "running"

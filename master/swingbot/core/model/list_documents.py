@@ -211,6 +211,16 @@ class TimeOfATestbox(TypedDict):
     overhead: float | None  # (`busy` + `service`) / `busy`; null if it was never busy
 
 
+class QueueEnd(TypedDict):
+    """When all that waits will be over, of a testbox or of the lab, estimated as the time that is
+    left of tables and bisections is. What nobody has requested yet is not foreseen.
+    """
+
+    seconds: float | None  # from now; 0: nothing waits; null: not known
+    until: str | None  # time; null if nothing waits, too
+    why: str | None  # why it is not known, a sentence
+
+
 class LineOfATestbox(TypedDict):
     name: str
     label: str | None
@@ -221,6 +231,7 @@ class LineOfATestbox(TypedDict):
     state: str  # `active`, `drained`, `quarantined` or `gone`
     updated_at: str  # time
     queued: int  # orders that wait for it
+    queue_end: QueueEnd  # of its boots
     boots: int  # boots it made
     boots_not_up: int  # of these that did not come up
     boot_seconds: float | None  # mean duration of the latest
@@ -318,6 +329,7 @@ class Status(TypedDict):
     open: dict[str, int]  # what is open, by kind
     # orders by kind and state; one that Buildbot has accepted but not started is `ready`
     queue: dict[str, dict[str, int]]
+    queue_end: QueueEnd  # of everything; each testbox has its own
     totals: dict[str, int]  # `built`, `cached`, `boots`, `runs`
     # attempts, those included that Buildbot has not started (`queued`)
     running: list[dict[str, Any]]

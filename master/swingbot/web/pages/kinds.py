@@ -98,6 +98,7 @@ class Pages:
         # additional content below a list
         self._beside: Mapping[str, Callable[[Connection], Row]] = {
             "testboxes": lambda conn: {"compilers": read.list_compilers(conn)},
+            "orders": lambda conn: {"queue_end": read.queue_end(conn)},
         }
 
     def overview(self, request: Request) -> Response:
@@ -171,7 +172,8 @@ class Pages:
                 document = read(conn, filters=filters, limit=limit, after=after)
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
-            more = self._beside[plural](conn) if plural in self._beside else {}
+            beside = None if no_levels or is_json(request) else self._beside.get(plural)
+            more = beside(conn) if beside else {}
             choices = {} if no_levels or is_json(request) else source.list_choices(conn, plural)
         following = None
         if document.next:
