@@ -588,6 +588,43 @@ def test_further_series_are_in_per_cent_of_one_commit(site: Site) -> None:
     assert "testbox 'nobox' does not exist" in missing
 
 
+COUNTER: str = "perf-stat.instructions"
+
+
+def counters_of(text: str) -> str:
+    """What a page shows of the counters that moved."""
+    return text[text.index("Counters that moved most") : text.index("Other commits, and other")]
+
+
+def test_counters_that_moved_with_the_largest_change_are_drawn_in_per_cent(site: Site) -> None:
+    text = site.page(HISTORY)
+    assert "no counters were recorded there" in counters_of(text)
+    assert "<svg" not in counters_of(text), "instructions have boots, and no claimed change"
+    sides: dict[str, Any] = {
+        "base": [5.1e9] * 4,
+        "head": [6.22e9] * 4,
+        "interval_pct": [21.5, 22.4],
+    }
+    for name, more in ((COUNTER, sides), ("perf-stat.cycles", {**sides, "verdict": "same"})):
+        row: dict[str, Any] = {"verdict": "changed", "unit": "", "class": "counter"} | more
+        make.a_row(site.conn, site.made.comparison, site.made.icount, name, better=None, **row)
+    text = counters_of(site.page(HISTORY))
+    assert f'/comparison/c{site.made.comparison}#why"' in text and "perf-stat.cycles" not in text
+    assert f'<a href="{metric(TREE, "vm-icount", make.UNIT_JOB, COUNTER)}">' in text
+    found = re.findall(
+        rf'href="/boot/(x\d+)"><title>([0-9a-f]{{12}}) (x\d+): {COUNTER} ([\d.]+) %', text
+    )
+    assert len(found) == 3 * 4 + 8 * 2 and all(link == boot for link, _, boot, _ in found)
+    levels = {commit: float(value) for _, commit, _, value in found}
+    commits = [commit[:12] for commit in site.made.commits]
+    assert levels[commits[0]] == pytest.approx(100.0, rel=0.01)
+    assert levels[commits[10]] == pytest.approx(100 / 0.82, rel=0.01)
+    other = counters_of(site.page(f"{HISTORY}?of=v6.1.112&by=time"))
+    found = re.findall(rf"([0-9a-f]{{12}}) x\d+: {COUNTER} ([\d.]+) %", other)
+    assert float(dict(found)[commits[0]]) == pytest.approx(82.0, rel=0.01)
+    assert "no counters are ranked" in site.page(f"{HISTORY}?from=v6.1.112")
+
+
 def test_times_out_of_service_and_commits_without_a_boot_are_marked(site: Site) -> None:
     site.conn.execute(
         sa.text(

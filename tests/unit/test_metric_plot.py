@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -70,9 +71,26 @@ def test_five_thousand_tips_are_few_marks_with_their_spike() -> None:
     assert len(html) < 150_000
     assert html.count("<circle") <= plots.MOST_MARKS
     assert "boot x33330: mean 7 of 3 runs" in html
-    assert "of 10000 boots the lowest and the highest of each 20 commits are drawn" in words
+    assert "of 10000 boots the lowest and the highest of each 25 commits are drawn" in words
     ElementTree.fromstring(f"<div>{html}</div>")
     ElementTree.fromstring(drawing.picture(SUBJECT))
+
+
+def test_counters_of_five_thousand_tips_are_small_and_lie_below_their_commits() -> None:
+    levels = [[100.0 + at % 7] if at % 40 == 0 else [] for at in range(5000)]
+    whole = a_history([[100.0]] * 5000, by_time=True)
+    ends = ["1970-01-01T00:00:00+00:00", whole.series[0].boots[4999][0]["booted_at"]]
+    for by_time in (False, True):
+        few = a_history(levels, by_time=by_time, times=ends, some=True, most=150)
+        series = [replace(few.series[0], name=f"{HOSTILE}{n}", scale=1.0 + n) for n in range(6)]
+        html = plots.metric_plot(replace(few, series=series)).inline()
+        root = ElementTree.fromstring(f"<div>{html}</div>")
+        assert len(html) < 40_000 and html.count('href="/boot/') <= 150 and "no boot" not in html
+        lines = [one.get("points", "").split() for one in root.iter() if one.tag == "polyline"]
+        assert len(lines) == 6 and all(len(one) >= 20 for one in lines)
+        above = plots._HistoryParts(replace(whole, by_time=by_time))
+        below = [one for one in root.iter() if one.tag == "circle"]
+        assert below[0].get("cx") == above.share(0.0), "the same scale of x"
 
 
 def test_words_of_strangers_are_escaped_by_order_and_by_time() -> None:

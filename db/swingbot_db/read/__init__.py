@@ -66,7 +66,7 @@ from .tables import (
 )
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
-from .why import why_of_table
+from .why import means_of_boots, why_of_metric, why_of_table
 
 __all__ = [
     "LISTS",
@@ -111,6 +111,7 @@ __all__ = [
     "list_testboxes",
     "list_trees",
     "mean_boot_seconds",
+    "means_of_boots",
     "measured_in_table",
     "measured_kernels",
     "metric_history",
@@ -150,6 +151,7 @@ __all__ = [
     "trees_with_results",
     "variant",
     "waiting",
+    "why_of_metric",
     "why_of_table",
     "with_aliases",
 ]

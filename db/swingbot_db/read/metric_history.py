@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 
 from .histories import histories
@@ -89,6 +90,7 @@ SELECT e.state, e.why, e.begin, e."end" FROM (
 WHERE e.state IN ('quarantined', 'lost', 'drained') ORDER BY e.id DESC LIMIT :most
 """
 _MOST_ABSENCES: Final = 50
+_BOOT: Final = ids.LETTERS["boot"]  # thousands of ids, each made in place
 # Unit jobs and metrics of the last boots of the tree's kernels on the testbox.
 _CHOICES: Final = """
 SELECT DISTINCT m.unit_job, m.metric
@@ -141,7 +143,7 @@ def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, 
     """
     of = result_tree(conn, tree)
     place = {"tree": tree, "unit_job": unit_job, "metric": metric}
-    kernels = [_kernel(row) for row in conn.execute(sa.text(_KERNELS), place)]
+    kernels = [_kernel(row) for row in conn.execute(sa.text(_KERNELS), place).all()]
     names = {boot["testbox"] for kernel in kernels for boot in kernel["boots"]}
     if testbox not in names:
         raise NotFound(_no_boots(conn, testbox, sorted(names), place))
@@ -191,7 +193,6 @@ def _kernel(row: sa.Row[Any]) -> Row:
     commit, variant, subject, author, kconfig, compiler, layout, origin, build_key, called = facts[
         :10
     ]
-    of_boots = facts[10:]
     return {
         "commit": commit,
         "variant": shown("variant", variant),
@@ -205,13 +206,13 @@ def _kernel(row: sa.Row[Any]) -> Row:
         "release": release_of(subject, called),
         "boots": [
             {
-                "boot": shown("boot", boot),
+                "boot": f"{_BOOT}{boot}",
                 "testbox": testbox,
                 "mean": mean,
                 "runs": runs,
                 "booted_at": time,
             }
-            for boot, testbox, mean, runs, time in zip(*of_boots, strict=True)
+            for boot, testbox, mean, runs, time in zip(*facts[10:], strict=True)
         ],
     }
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import CHANGED, ComparisonRow
 from swingbot.core.model.documents import Gate, Table
-from swingbot.core.model.why_documents import Why
+from swingbot.core.model.why_documents import ExplainedChange, Why
 from swingbot.core.proof.clues import PairRows
 from swingbot.core.proof.why import SHARES, ClaimedRow, Sources, whys
 
@@ -19,14 +19,13 @@ from .rows import Row, rows
 
 # The changes that are claimed against the first reference, the largest first, as many as stand at
 # the head of the page; with each the counters that changed and the shares of the same runs.
-_HEADLINES: Final = f"""
+_WHY: Final = f"""
 WITH top AS MATERIALIZED (
   SELECT r.*, row_number() OVER (ORDER BY abs(r.change_pct) DESC NULLS LAST, r.testbox, r.unit_job,
     r.metric, r.arm) AS at
   FROM comparison_row r JOIN comparison c ON c.id = r.comparison AND r.against = c.against[1]
-  WHERE c.id = :id AND r.verdict = ANY(ARRAY{list(CHANGED)})
-    AND (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL
-  ORDER BY at LIMIT 4
+  WHERE c.id = :id AND r.verdict = ANY(ARRAY{list(CHANGED)}) AND {{which}}
+  ORDER BY at LIMIT {{most}}
 )
 SELECT t.at, NULL::bigint AS counters, r.arm, r.reference, r.detail
 FROM top t JOIN comparison_row r ON (r.comparison, r.testbox, r.unit_job, r.against, r.arm)
@@ -40,6 +39,21 @@ SELECT t.at, (SELECT count(*) FROM comparison_row r
       AND r.detail->>'class' <> 'benchmark'), t.arm, t.reference, t.detail
 FROM top t ORDER BY at
 """
+_HEADLINES: Final = _WHY.format(
+    which="(r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL", most=4
+)
+_OF_METRIC: Final = _WHY.format(
+    which="(r.testbox, r.unit_job, r.metric) = (:testbox, :unit_job, :metric)", most=1
+)
+_MEANS: Final = """
+SELECT m.metric, array_agg(b.boot ORDER BY b.boot) AS boots, array_agg(b.mean ORDER BY b.boot) AS
+  means
+FROM measured_metric m JOIN boot_mean b ON b.measured = m.id
+WHERE (m.testbox, m.unit_job) = (:testbox, :unit_job) AND m.metric = ANY(:metrics)
+  AND b.boot = ANY(:boots)
+GROUP BY 1
+"""
+_OF_INCIDENT: Final = "SELECT comparison FROM incident WHERE id = :id"
 _OF_GATES: Final = (
     "SELECT comparison, detail FROM comparison_row WHERE comparison = ANY(:ids)"
     " AND metric = ANY(:metrics)"
@@ -70,11 +84,54 @@ def why(
     commit alone makes the change, by arm.
     """
     headlines = _headlines(rows(conn, _HEADLINES, id=comparison, shares=list(SHARES)))
+    return _explained(conn, headlines, proof, makers, changes or {})
+
+
+def _explained(
+    conn: sa.Connection,
+    headlines: Sequence[ClaimedRow],
+    proof: Sequence[Gate],
+    makers: Mapping[int, str],
+    changes: Mapping[tuple[int, int], Mapping[str, Any]],
+) -> list[Why]:
     names = sorted({row.metric for one in headlines for row in one.beside})
     others = _others(conn, proof, names) if names else []
-    return whys(
-        headlines, Sources(others=others, gates=proof, changes=changes or {}, makers=makers)
-    )
+    return whys(headlines, Sources(others=others, gates=proof, changes=changes, makers=makers))
+
+
+def why_of_metric(
+    conn: sa.Connection, source: str, testbox: str, unit_job: str, metric: str
+) -> ExplainedChange | None:
+    """What changed beside the change that a comparison, or that of an incident, claims of a metric;
+    None: it claims none.
+    """
+    kind, number = ids.read(source)
+    comparison: int | None = number
+    proof: Sequence[Gate] = ()
+    if kind == "incident":
+        comparison = conn.execute(sa.text(_OF_INCIDENT), {"id": number}).scalar()
+        proof = gates(conn, number)
+    if comparison is None:
+        return None
+    place = {"testbox": testbox, "unit_job": unit_job, "metric": metric}
+    found = rows(conn, _OF_METRIC, id=comparison, shares=list(SHARES), **place)
+    explained = _explained(conn, _headlines(found), proof, {}, {})
+    return explained[0]["changes"][0] if explained else None
+
+
+def means_of_boots(
+    conn: sa.Connection, testbox: str, unit_job: str, metrics: Sequence[str], boots: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """The mean of each metric by boot; a metric that none of the boots has is left out."""
+    numbers = [ids.read(boot, "boot")[1] for boot in boots]
+    place = {"testbox": testbox, "unit_job": unit_job, "metrics": list(metrics), "boots": numbers}
+    return {
+        row["metric"]: {
+            ids.show("boot", boot): mean
+            for boot, mean in zip(row["boots"], row["means"], strict=True)
+        }
+        for row in rows(conn, _MEANS, **place)
+    }
 
 
 def _headlines(found: Sequence[Row]) -> list[ClaimedRow]:

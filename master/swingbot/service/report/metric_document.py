@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Final, Protocol
 
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.why_documents import ExplainedChange
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.results.missing_boots import gone_words
 from swingbot.core.stats.findings import look
@@ -24,6 +25,7 @@ PLOTTED: Final = 400  # latest commits in a plot, and those whose levels are loo
 _BAND_SDS: Final = 2.0
 _PLACE: Final = ("tree", "testbox", "unit_job")
 _CHOICES: Final = 10  # named in a sentence
+_TRIED: Final = 3  # changes that are asked for their counters
 
 
 class MetricReads(Protocol):
@@ -35,6 +37,28 @@ class MetricReads(Protocol):
     def metric_history(
         self, conn: Any, tree: str, testbox: str, unit_job: str, metric: str
     ) -> Row: ...
+    def why_of_metric(
+        self, conn: Any, source: str, testbox: str, unit_job: str, metric: str
+    ) -> ExplainedChange | None: ...
+    def means_of_boots(
+        self,
+        conn: Any,
+        testbox: str,
+        unit_job: str,
+        metrics: Sequence[str],
+        boots: Sequence[str],
+    ) -> dict[str, dict[str, float]]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountersBeside:
+    """Counters that moved most with a change of the metric, the strongest first, each with its
+    means by boot; `source` is the comparison or incident that claims the change, at `commit`."""
+
+    source: str
+    commit: str
+    change: ExplainedChange
+    means: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +85,26 @@ class MetricHistories:
             query.kconfig,
             query.compiler,
         )
+
+    def counters(
+        self, document: Row, commits: Container[str], boots: Sequence[str]
+    ) -> CountersBeside | None:
+        """Return the counters that moved most with the largest change at one of the commits that
+        has any, and their means in `boots`; without counters the largest change."""
+        place = document["testbox"], document["unit_job"]
+        first: CountersBeside | None = None
+        with self.reading() as conn:
+            for source, commit in _changes(document, commits)[:_TRIED]:
+                change = self.read.why_of_metric(conn, source, *place, document["metric"])
+                if change is None:
+                    continue
+                names = [clue["metric"] for clue in change["clues"]]
+                means = self.read.means_of_boots(conn, *place, names, boots) if names else {}
+                found = CountersBeside(source=source, commit=commit, change=change, means=means)
+                if names:
+                    return found
+                first = first or found
+        return first
 
     def _complete(self, conn: Any, query: HistoryQuery) -> HistoryQuery:
         """Return the query with the names of the one place that has the metric."""
@@ -90,6 +134,18 @@ class MetricHistories:
                 f" testbox and unit job: {_listed(fitting)}"
             )
         return replace(query, **{name: fitting[0][name] for name in _PLACE})
+
+
+def _changes(document: Row, commits: Container[str]) -> list[tuple[str, str]]:
+    """(comparison or incident, commit) of each change on the testbox of the page, the largest
+    first; the incident of a culprit before the swing that led to it."""
+    found = [
+        (-abs(one["change_pct"] or 0.0), rank, one[kind], one["commit"])
+        for rank, (kind, of) in enumerate((("incident", "culprits"), ("comparison", "swings")))
+        for one in document[of]
+        if one["testbox"] == document["testbox"] and one["commit"] in commits
+    ]
+    return [(source, commit) for _, _, source, commit in sorted(found)]
 
 
 def _listed(places: Sequence[Row]) -> str:
@@ -193,11 +249,12 @@ _KERNEL: Final = (
 
 def _point(kernel: Row, older: Row | None, testbox: str) -> Row:
     """A commit with its boots; `level` is the mean of those on the page's testbox that count."""
-    boots = kernel["boots"]
+    boots, means = kernel["boots"], []
     for boot in boots:
         boot["counts"] = older is None or boot["booted_at"] > older["until"]
-    means = [boot["mean"] for boot in boots if boot["testbox"] == testbox and boot["counts"]]
-    level = fmean(means) if means else None
+        if boot["counts"] and boot["testbox"] == testbox:
+            means.append(boot["mean"])
+    level = math.fsum(means) / len(means) if means else None
     return {
         **{key: kernel[key] for key in _KERNEL},
         "level": level,

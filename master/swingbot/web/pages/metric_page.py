@@ -182,9 +182,38 @@ class MetricPages:
             pages=pages,
             others=others,
             drawn=drawn,
+            counters=self._counters(document, shown),
             plots=_PLOTS,
             compare=_compare(document, lines),
         )
+
+    def _counters(self, document: Row, shown: ShownHistory) -> Row | None:
+        """The counters that moved most with the largest change shown; None: no change is claimed
+        there."""
+        commits = {point["commit"] for point in shown.points if point["level"] is not None}
+        found = self._histories.counters(document, commits, shown.boots_of_counters())
+        if found is None:
+            return None
+        row: Row = {"source": found.source, "commit": found.commit, "change": found.change}
+        row["plot"] = None
+        if not found.means:
+            return row
+        history, counters = shown.counters(found)
+        marks = [mark for mark, _ in legend([one.name for one in history.series])]
+        clues = {one["metric"]: one for one in found.change["clues"]}
+        return row | {
+            "plot": metric_plot(history),
+            "of": history.percent_of,
+            "shown": [
+                {
+                    "name": one.name,
+                    "mark": None if one.mark is None else marks[one.mark],
+                    "commit": one.commit,
+                    "clue": clues.get(one.name),
+                }
+                for one in counters
+            ],
+        }
 
 
 def _text(request: Request, name: str) -> str:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from statistics import fmean
+from typing import Final
 
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
+from swingbot.service.report.metric_document import CountersBeside
 
 from ..http.filters import swing_change
 from ..plots.drawing import PlotSubject
@@ -21,9 +24,23 @@ from ..plots.metric_plot import (
     HistoryPeriod,
     HistorySeries,
     NoiseBand,
+    chosen_boots,
 )
 from ..ports import Row
 from .history_view import HistoryView, selected
+
+_COUNTER_BOOTS: Final = 150  # in which counters are read
+_COUNTER_MARKS: Final = 150  # of all counters together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCounter:
+    """A metric of the plot of counters; `mark`: its number there, None if its level at the `commit`
+    that is 100 % is 0."""
+
+    name: str
+    mark: int | None
+    commit: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +142,81 @@ class ShownHistory:
             most=most,
         )
 
+    def boots_of_counters(self) -> list[str]:
+        """Boots of the plot in which counters are read: those that are drawn, of a long history
+        fewer, and all of the commit that is 100 %."""
+        document = self.document
+        shown = _boots(self.points, document["testbox"])
+        some, _ = chosen_boots(HistorySeries(name="", boots=shown), _COUNTER_BOOTS)
+        whole = [
+            boot
+            for point, boots in zip(self.points, shown, strict=True)
+            if point["commit"] == self._counters_of
+            for boot in boots
+        ]
+        return list(
+            dict.fromkeys([*(one.boot["boot"] for one in some), *(b["boot"] for b in whole)])
+        )
+
+    @cached_property
+    def _counters_of(self) -> str:
+        """The commit whose counters are 100 %."""
+        own = (point["commit"] for point in self.points if point["level"] is not None)
+        return self.percent_of or str(next(own, ""))
+
+    def counters(self, found: CountersBeside) -> tuple[History, list[ShownCounter]]:
+        """The plot of the metric and of the counters beside it, over the same commits."""
+        document, columns, by_time = self.document, self.points, self.view.by == "time"
+        shown = _boots(columns, document["testbox"])
+        means = {name: found.means[name] for name in _names(found) if name in found.means}
+        read = {boot for of in means.values() for boot in of}
+        kept = [(at, one) for at, of in enumerate(shown) for one in of if one["boot"] in read]
+        own = {one["boot"]: one["mean"] for _, one in kept}
+        series: list[HistorySeries] = []
+        counters: list[ShownCounter] = []
+        for name, values in [(document["metric"], own), *means.items()]:
+            boots: list[list[Row]] = [[]] * len(columns)
+            measured: list[int] = []
+            for place, one in kept:
+                if (mean := values.get(one["boot"])) is not None:
+                    if not boots[place]:
+                        boots[place] = []
+                        measured.append(place)
+                    boots[place].append({**one, "mean": mean})
+            exact = [one for one in measured if columns[one]["commit"] == self._counters_of]
+            level = fmean(one["mean"] for one in boots[(exact or measured)[0]])
+            commit = columns[(exact or measured)[0]]["commit"]
+            if not level:
+                counters.append(ShownCounter(name=name, mark=None, commit=commit))
+                continue
+            counters.append(ShownCounter(name=name, mark=len(series), commit=commit))
+            series.append(HistorySeries(name=name, boots=boots, scale=100.0 / level))
+        at = {point["commit"]: index for index, point in enumerate(columns)}
+        times = [one["booted_at"] for of in shown for one in of] if by_time else []
+        history = History(
+            subject=PlotSubject(
+                testbox=document["testbox"],
+                unit_job=document["unit_job"],
+                metric="counters",
+                unit="",
+                better=None,
+                label=None,
+            ),
+            columns=columns,
+            series=series,
+            marks=[
+                mark
+                for mark in _marks(document, document["testbox"], at)
+                if mark.id == found.source and mark.column == at[found.commit]
+            ],
+            percent_of=self._counters_of,
+            by_time=by_time,
+            most=_COUNTER_MARKS,
+            times=(min(times), max(times)) if times else (),
+            some=True,
+        )
+        return history, counters
+
     @cached_property
     def _drawn(self) -> list[dict[str, list[Row]]]:
         """Boots of each further series by commit: of the commits that are shown, or of another
@@ -171,6 +263,10 @@ class ShownHistory:
         if not at["level"]:
             raise RequestError(f"the level at {at['commit'][:12]} is 0: per cent need another one")
         return str(at["commit"]), float(at["level"])
+
+
+def _names(found: CountersBeside) -> list[str]:
+    return [clue["metric"] for clue in found.change["clues"]]
 
 
 def _padded(series: HistorySeries, width: int) -> HistorySeries:

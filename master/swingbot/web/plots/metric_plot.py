@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Final
 
 from swingbot.core.text.plain import cut
@@ -36,7 +37,7 @@ _BELIEF_TOP: Final = 362
 _BELIEF: Final = 440  # its axis, and the height with it
 _BELIEF_HEIGHT: Final = 446
 _LEAST_BELIEF: Final = 0.005  # lower ones would be bars of less than half a pixel
-MOST_MARKS: Final = 500  # boots that are drawn
+MOST_MARKS: Final = 400  # boots that are drawn
 _GAP: Final = 0.2  # the narrowest bar of commits without a boot, in per cent of the width
 _NAMES: Final = 400  # commits that are tried as labels of the axis
 # Where marks of a kind stand, and their look.
@@ -109,6 +110,9 @@ class History:
     percent_of: str = ""  # values are in per cent of this commit
     by_time: bool = False
     most: int = MOST_MARKS  # boots that are drawn
+    # First and last time of the axis; empty: those of the boots.
+    times: Sequence[str] = ()
+    some: bool = False  # boots of another plot, for several metrics: commits may have others
     beliefs: Sequence[float | None] = ()
     suspects: Sequence[int] = ()
 
@@ -129,12 +133,11 @@ def chosen_boots(series: HistorySeries, most: int) -> tuple[list[DrawnBoot], int
         return [DrawnBoot(at, one) for at, of in enumerate(series.boots) for one in of], 0
     size = -(-len(series.boots) // max(1, most // 2))
     drawn = []
-    for first in range(0, len(series.boots), size):
-        piece = range(first, min(first + size, len(series.boots)))
+    filled = [at for at, of in enumerate(series.boots) if of]
+    for _, piece in groupby(filled, key=lambda at: at // size):
         found = [(one["mean"], at, n) for at in piece for n, one in enumerate(series.boots[at])]
-        if found:
-            for _, at, n in sorted({min(found), max(found)}, key=lambda one: one[1:]):
-                drawn.append(DrawnBoot(at, series.boots[at][n]))
+        for _, at, n in sorted({min(found), max(found)}, key=lambda one: one[1:]):
+            drawn.append(DrawnBoot(at, series.boots[at][n]))
     return drawn, size
 
 
@@ -158,7 +161,7 @@ class _HistoryParts:
     def _ends(self) -> tuple[float, float]:
         if not self.history.by_time:
             return -0.7, len(self.history.columns) - 0.3
-        times = [
+        times = self.history.times or [
             boot["booted_at"] for one in self.history.series for of in one.boots for boot in of
         ]
         low, high = (_seconds(min(times)), _seconds(max(times))) if times else (0.0, 1.0)
@@ -211,7 +214,8 @@ class _HistoryParts:
         """The value axis, and that of the probabilities."""
         shown = self.history.subject
         unit = f"% of {self.history.percent_of[:12]}" if self.history.percent_of else shown.unit
-        words = cut(f"{unit or 'value'}{f' ({shown.direction})' if shown.place else ''}", 40)
+        direction = f" ({shown.direction})" if shown.place and not self.history.some else ""
+        words = cut(f"{unit or 'value'}{direction}", 40)
         axis = value_axis(self.y, _TOP, _BOTTOM, words)
         if not self.history.beliefs:
             return axis
@@ -342,15 +346,15 @@ class _HistoryParts:
 
     def _gaps(self) -> list[str]:
         """Commits without a boot here, as bars along the axis, but for those too narrow."""
-        if self.history.by_time or self.history.beliefs:
+        if self.history.by_time or self.history.beliefs or self.history.some:
             return []
-        parts, columns, at = [], self.history.columns, 0
+        parts, columns, at, least = [], self.history.columns, 0, self._least_gap()
         boots = self.history.series[0].boots
         while at < len(columns):
             end = at
             while end < len(columns) and not boots[end]:
                 end += 1
-            if end - at >= self._least_gap():
+            if end - at >= least:
                 number = f"{end - at} commits have" if end - at > 1 else "1 commit has"
                 words = f"{number} no boot here: {columns[at]['commit'][:12]}"
                 if end - at > 1:
@@ -369,6 +373,8 @@ class _HistoryParts:
         series, (chosen, size) = self.history.series[number], self.chosen[number]
         room, radius = self.x(1) - self.x(0), 3.5 if len(chosen) < 200 else 2.5
         parts, before, index = [], -1, 0
+        if self.history.some:
+            return [*self._trace(number), *self._counters(number, radius)]
         for drawn in chosen:
             column, boot = self.history.columns[drawn.column], drawn.boot
             index = index + 1 if drawn.column == before else 0
@@ -385,6 +391,32 @@ class _HistoryParts:
             mark = shape(number, f"{at:.2f}%", self.y(boot["mean"] * series.scale), radius)
             href = "" if boot["boot"] is None else f"/boot/{boot['boot']}"
             parts.append(linked(href, words, mark))
+        return [svg.element("g", *parts, class_=f"{LOOKS[number]} boot")]
+
+    def _at(self, drawn: DrawnBoot) -> float:
+        """Where a boot is, in per cent of the width."""
+        by_time = self.history.by_time
+        return self.x(_seconds(drawn.boot["booted_at"]) if by_time else drawn.column)
+
+    def _trace(self, number: int) -> list[str]:
+        """A line through the marks of one of several metrics, in a box as that of bands."""
+        series, places = self.history.series[number], []
+        for drawn in self.chosen[number][0]:
+            height = self.y(drawn.boot["mean"] * series.scale)
+            places.append(f"{10 * self._at(drawn):.0f},{height:.0f}")
+        line = svg.element("polyline", points=" ".join(places), class_=f"{LOOKS[number]} trace")
+        frame = {"viewBox": f"0 0 1000 {_HEIGHT}", "preserveAspectRatio": "none"}
+        return [svg.element("svg", line, width="100%", height=_HEIGHT, **frame)]
+
+    def _counters(self, number: int, radius: float) -> list[str]:
+        """Marks of one of several metrics, each in few words."""
+        series, parts = self.history.series[number], []
+        for drawn in self.chosen[number][0]:
+            value, boot = drawn.boot["mean"] * series.scale, drawn.boot["boot"]
+            commit = self.history.columns[drawn.column]["commit"][:12]
+            words = f"{commit} {boot}: {series.name} {value:.5g} %"
+            mark = shape(number, f"{self._at(drawn):.2f}%", self.y(value), radius)
+            parts.append(linked(f"/boot/{boot}", words, mark))
         return [svg.element("g", *parts, class_=f"{LOOKS[number]} boot")]
 
     def _line_of_marks(self, kind: str) -> list[str]:
@@ -439,6 +471,12 @@ class _HistoryParts:
         """What is drawn, in a sentence."""
         what = "each at its time" if self.history.by_time else "commits, oldest first"
         size = max((size for _, size in self.chosen), default=0)
+        if self.history.some:
+            which = "in some of the boots" if size else "in the boots"
+            return (
+                f"A mark is a metric {which} drawn above; {what}; the value axis does not start"
+                " at 0."
+            )
         marks = "A mark is the mean of a boot"
         if size:
             total = sum(len(of) for one in self.history.series for of in one.boots)
