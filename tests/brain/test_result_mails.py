@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.access.tokens import digest
 from swingbot.service.access import create_token
 from swingbot.service.bisect.ask import prepared
+from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.access import NewToken
@@ -84,6 +86,75 @@ def test_a_bisection_names_the_commit(brain: MemoryBrain) -> None:
     culprit = brain.git("rev-parse", "HEAD~2")[:12]
     assert to == ADDRESS and subject.startswith(f"[swingbot] {id}: {culprit} ")
     assert f"{id} found the commit." in text and METRIC in text and f"/bisection/{id}\n" in text
+
+
+def search_of_a_merge(tmp_path: Path, *branch: FakeCommit) -> tuple[MemoryBrain, str, str]:
+    """A brain with a bisection of which the operator wants a mail, the merge that it blames, and
+    the slow commit of the merged branch.
+    """
+    brain = make_memory_brain(tmp_path, [])
+    plain = [FakeCommit(speed=100) for _ in range(2)]
+    base, merge, commits = brain.merge(plain, branch, plain)
+    brain.watch(merge)  # the tree is known, and nothing in it is a change
+    wanted = BisectionRequest(tree="fake", good=base, bad=merge, metric=METRIC, mail=True)
+    with prepared(brain.lab, wanted) as search:
+        assert search.queue(0.0).id == "b1"
+    for _ in range(60):
+        tick(brain.lab)
+        if len(brain.store.db.bisections) == 2:
+            break
+        brain.fake.work()
+    return brain, merge, commits[-1]
+
+
+def test_a_bisection_is_mailed_when_its_merged_branch_was_searched_and_says_what_it_found(
+    tmp_path: Path,
+) -> None:
+    brain, merge, slow = search_of_a_merge(
+        tmp_path, FakeCommit(speed=100), FakeCommit(speed=80, title="slow in a branch")
+    )
+    assert brain.bisection(1).status == "culprit"
+    tick(brain.lab)
+    brain.send()
+    assert results(brain) == [], "b2 still searches"
+    brain.run()
+    ((_, subject, text),) = results(brain)
+    assert subject.startswith(f"[swingbot] b1: {slow[:12]} slow in a branch"), subject
+    said = " ".join(text.split())
+    assert f"in the branch merged by {merge[:12]} (b2): {slow[:12]} slow in a branch" in said
+
+
+def test_a_merge_whose_search_was_cancelled_is_named_itself(tmp_path: Path) -> None:
+    brain, merge, _ = search_of_a_merge(
+        tmp_path, FakeCommit(speed=100), FakeCommit(speed=80), FakeCommit(speed=80)
+    )
+    cancel_bisection(brain.lab.transaction, brain.lab.tools.git, 2)
+    brain.run()
+    ((_, subject, text),) = results(brain)
+    assert subject.startswith(f"[swingbot] b1: {merge[:12]} "), subject
+    assert "no single commit in its branch (b2: cancelled by hand)" in " ".join(text.split())
+
+
+def test_a_result_that_cannot_be_read_keeps_no_other_mail_back(brain: MemoryBrain) -> None:
+    """And it is mailed when it can be read again."""
+    base, tip = brain.git("rev-parse", "HEAD~6", "HEAD").split()
+    wanted = BisectionRequest(tree="fake", good=base, bad=tip, metric=METRIC, mail=True)
+    with prepared(brain.lab, wanted) as search:
+        number = search.queue(0.0).number
+    table = request_table(brain.lab, comparing("base", "tip", boots=30, mail=True))
+    cancel_bisection(brain.lab.transaction, brain.lab.tools.git, number)
+    cancel_table(brain.lab.transaction, table.id)
+    ended = brain.store.db.bisections[number]
+    damaged = replace(ended.bisection, status="culprit")
+    brain.store.db.bisections[number] = replace(ended, bisection=damaged, conclusion={"boots": 1})
+    with pytest.raises(ExceptionGroup, match=f"mail about b{number}: BadDocument"):
+        tick(brain.lab)
+    brain.send()
+    assert [subject for _, subject, _ in results(brain)] == [f"[swingbot] {table.id} was cancelled"]
+    brain.store.db.bisections[number] = ended
+    tick(brain.lab)
+    brain.send()
+    assert len(results(brain)) == 2
 
 
 def test_of_a_private_table_the_mail_says_only_where_to_look(brain: MemoryBrain) -> None:

@@ -19,6 +19,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.moderation.aa_record import AaRules
 from swingbot.core.moderation.filing import MailRules
+from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import fold_sightings, merge, note_culprit, say, split
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.ports.reports import NewReport
@@ -192,8 +193,9 @@ class World:
 
     def follow(self) -> list[tuple[int, str, str]]:
         """Draft what is to follow; (incident, kind, state) of all follow-ups there are."""
-        with self.lab.transaction("test") as tx:
-            draft_followups(self.lab, tx)
+        faults = Faults(self.lab.transaction)
+        draft_followups(self.lab, faults)
+        faults.tell()
         rows = self.conn.execute(
             sa.text("SELECT incident, kind, state FROM report WHERE kind <> 'first' ORDER BY id")
         )

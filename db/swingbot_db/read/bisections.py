@@ -13,7 +13,13 @@ from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import act_of
 from swingbot.core.model.cursor import ListPiece
 from swingbot.core.model.documents import Bisection, LogEntry
-from swingbot.core.model.statuses import RESUMABLE, BisectionStatus, RequestOrigin, words
+from swingbot.core.model.statuses import (
+    RESUMABLE,
+    BisectionStatus,
+    RequestOrigin,
+    search_over,
+    words,
+)
 from swingbot.core.plan.lab_queue import CONFIRMATION_BOOTS, bisection_seconds_left
 
 from . import estimate, testbox_status
@@ -280,7 +286,7 @@ def _branch(child: Bisection, merge: str) -> Row:
     A merge in that branch may have been searched in turn.
     """
     culprit = child["within"] or child["culprit"]
-    over = child["status"] != "running" and all(branch["over"] for branch in child["branches"])
+    over = search_over(child["status"], (branch["over"] for branch in child["branches"]))
     return {
         "id": child["id"],
         "merged": merge,

@@ -58,7 +58,7 @@ BEFORE_JUDGING: tuple[tuple[str, Step], ...] = (
     ),
     ("extend gates", lambda lab, tx: extend_gates(lab.catalogue, tx)),
 )
-AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
+FINDING: tuple[tuple[str, Step], ...] = (
     ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),
     ("compare changes", compare_changes),
     # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
@@ -71,19 +71,18 @@ AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
     ("explain swings", lambda lab, tx: explain_swings(tx)),
     ("open gates", lambda lab, tx: open_gates(lab.tools, lab.catalogue, lab.settings, tx)),
     ("judge gates", judge_gates),
-    # 3. Draft mails.
+)
+# 3. Draft mails, each in its own transaction: one that cannot be written keeps back no other.
+MAILS: tuple[tuple[str, Callable[[Lab, Faults], None]], ...] = (
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
+    ("mail results", mail_results),
+)
+REQUESTING: tuple[tuple[str, Step], ...] = (
     (
         "draft digests",
         lambda lab, tx: draft_digests(
             lab.catalogue.testboxes, lab.settings, lab.clock.now, tx.reports, tx.anchors
-        ),
-    ),
-    (
-        "mail results",
-        lambda lab, tx: mail_results(
-            lab.settings, lab.clock.now, tx.reports, tx.comparisons, tx.variants, tx.bisections
         ),
     ),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
@@ -124,8 +123,8 @@ AFTER_JUDGING: tuple[tuple[str, Step], ...] = (
 
 
 def tick(lab: Lab) -> None:
-    """Decide everything that can be decided now. Each step, each outcome and each bisection has its
-    own transaction.
+    """Decide everything that can be decided now. Each step, outcome, bisection and mail has its own
+    transaction.
 
     A fault does not stop the rest of the round. Raises ExceptionGroup at the end with all faults;
     raises at once if a transaction cannot even be started, since the database is unreachable then.
@@ -163,7 +162,11 @@ def tick(lab: Lab) -> None:
     take(BEFORE_JUDGING)
     with faults.of("judge comparisons"):
         judge_comparisons(lab, faults, hand_out)
-    take(AFTER_JUDGING)
+    take(FINDING)
+    for name, write in MAILS:
+        with faults.of(name):
+            write(lab, faults)
+    take(REQUESTING)
     if unseen:
         with faults.of("end round"), lab.transaction("end round") as tx:
             tx.rounds.mark_seen(unseen[1:] if faults.found else unseen)

@@ -6,6 +6,7 @@ Each is defined once. Verdicts are defined in `comparison_row`, the final states
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, get_args
 
 # Work.
@@ -83,6 +84,13 @@ AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck", "disk"]
 
 # Whether a testbox may work; gone: its file was removed. Its activity is `TestboxPhase`.
 TestboxState = Literal["active", "drained", "quarantined", "gone"]
+
+
+def search_over(status: str, branches: Iterable[bool]) -> bool:
+    """Return whether a bisection is over for those who wait for it: it has ended, and so have the
+    searches of the branches that its culprits merged (`branches`: whether each is over).
+    """
+    return status != "running" and all(branches)
 
 
 def words(kind: Any) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swingbot.core.model.answer_documents import ProgressOfARequest
-from swingbot.core.model.statuses import OVER
+from swingbot.core.model.statuses import OVER, search_over
 
 
 def progress_of_table(table: Mapping[str, Any]) -> ProgressOfARequest:
@@ -21,7 +21,7 @@ def progress_of_table(table: Mapping[str, Any]) -> ProgressOfARequest:
 def progress_of_bisection(bisection: Mapping[str, Any]) -> ProgressOfARequest:
     phase = bisection.get("phase") or "start"
     words = f"{phase}: {bisection['boots']} boots, {_belief(bisection)}"
-    over = bisection["status"] != "running" and all(one["over"] for one in bisection["branches"])
+    over = search_over(bisection["status"], (one["over"] for one in bisection["branches"]))
     return _progress(bisection, words, over=over)
 
 

@@ -13,6 +13,7 @@ from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.limits import DAILY_REQUESTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.model.statuses import search_over
 from swingbot.core.plan.remaining_boots import foreseen_boots
 from swingbot.service.asked.commits import off_branch
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
@@ -129,6 +130,8 @@ def settle(git: Git, tx: Transaction, number: int) -> None:
 
 def is_open(bisections: Bisections, number: int) -> bool:
     """Return whether the bisection, or one of a branch merged below it, is still running."""
-    return bisections.status(number) == "running" or any(
-        is_open(bisections, branch.id) for branch, _ in bisections.branches_of(number)
+    status = bisections.status(number)
+    assert status is not None
+    return not search_over(
+        status, (not is_open(bisections, branch.id) for branch, _ in bisections.branches_of(number))
     )

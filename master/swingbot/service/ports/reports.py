@@ -48,7 +48,7 @@ class ReportOfIncident(NamedTuple):
 
 
 class WantedResult(NamedTuple):
-    """A table or bisection that is over, and who asked for a mail about it."""
+    """A table or bisection that has ended, and who asked for a mail about it."""
 
     number: int
     id: str  # c5, e6 or b2
@@ -108,7 +108,8 @@ class Reports(Protocol):
         """
 
     def wanted_results(self) -> list[WantedResult]:
-        """Return the results of what is over that have no mail yet, by number.
+        """Return the results of what has ended that have no mail yet, by number. Of a bisection the
+        searches of branches that it merged may still run.
 
         A token that has expired or was revoked gets none; the operator always does.
         """

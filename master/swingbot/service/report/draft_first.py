@@ -18,6 +18,7 @@ from swingbot.core.report.mails.first import mail
 from swingbot.core.report.parts.machine import machine_line
 from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
 from swingbot.core.report.report_facts import Commit, ConfigDiffers, ReportFacts
+from swingbot.service.faults import Faults
 from swingbot.service.incident.attribute import seen_elsewhere
 from swingbot.service.kernel.compare import config_change
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
@@ -51,16 +52,22 @@ _FACTS: Final = (
 )
 
 
-def draft_reports(lab: Lab, tx: Transaction) -> None:
-    """Draft a report for each incident that is ready for one; queue or hold it according to the
-    settings.
+def draft_reports(lab: Lab, faults: Faults) -> None:
+    """Draft a report for each incident that is ready for one, each in its own transaction; queue or
+    hold it according to the settings.
     """
-    for incident, attributed in tx.incidents.to_report():
-        comparison = tx.comparisons.get(attributed)
-        assert comparison is not None
-        if not decided(tx.gates.of_incident(incident)):
-            continue  # its gates are in progress, or open in this round
-        _draft(lab.tools, lab.catalogue, lab.settings, lab.clock.now, tx, incident, comparison)
+    with lab.transaction("find incidents to report") as tx:
+        ready = tx.incidents.to_report()
+    for incident, attributed in ready:
+        name = ids.show("incident", incident)
+        with faults.of(f"report of {name}"), lab.transaction("draft report") as tx:
+            comparison = tx.comparisons.get(attributed)
+            assert comparison is not None
+            if (incident, attributed) not in tx.incidents.to_report():
+                continue  # a person was faster
+            if not decided(tx.gates.of_incident(incident)):
+                continue  # its gates are in progress, or open in this round
+            _draft(lab.tools, lab.catalogue, lab.settings, lab.clock.now, tx, incident, comparison)
 
 
 def _draft(

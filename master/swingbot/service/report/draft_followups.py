@@ -22,6 +22,7 @@ from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.report.report_facts import Commit
 from swingbot.core.stats.compare import compare
+from swingbot.service.faults import Faults
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
@@ -72,20 +73,26 @@ class FollowUpFacts:
     restricted: str = ""  # why they keep it from all but the operator
 
 
-def draft_followups(lab: Lab, tx: Transaction) -> None:
-    """Draft the follow-up that each incident with a sent first mail needs now."""
-    for number, kind in tx.reports.to_follow(lab.settings.still_days):
-        incident = tx.incidents.get(number)
-        if incident is None or incident.status != _OF.get(kind, "open"):
-            continue  # a person has changed it in the meantime
-        case = _case(tx, number)
-        news = _news(lab.tools.git, lab.catalogue, tx, case, kind) if case is not None else None
-        if case is not None and news is not None:
-            why = restricted_on(
-                lab.catalogue.testboxes, lab.settings.mail, tx.anchors, news.testboxes
-            )
-            news = replace(news, restricted=why)
-            _draft(lab, tx.trees, tx.reports, tx.gates, case, kind, news)
+def draft_followups(lab: Lab, faults: Faults) -> None:
+    """Draft the follow-up that each incident with a sent first mail needs now, each in its own
+    transaction.
+    """
+    with lab.transaction("find incidents to follow up") as tx:
+        due = tx.reports.to_follow(lab.settings.still_days)
+    for number, kind in due:
+        name = ids.show("incident", number)
+        with faults.of(f"{kind} mail of {name}"), lab.transaction("draft followup") as tx:
+            incident = tx.incidents.get(number)
+            if incident is None or incident.status != _OF.get(kind, "open"):
+                continue  # a person has changed it in the meantime
+            case = _case(tx, number)
+            news = _news(lab.tools.git, lab.catalogue, tx, case, kind) if case is not None else None
+            if case is not None and news is not None:
+                why = restricted_on(
+                    lab.catalogue.testboxes, lab.settings.mail, tx.anchors, news.testboxes
+                )
+                news = replace(news, restricted=why)
+                _draft(lab, tx.trees, tx.reports, tx.gates, case, kind, news)
 
 
 def _case(tx: Transaction, incident: int) -> ReportedIncident | None:

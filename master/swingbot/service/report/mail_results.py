@@ -1,66 +1,85 @@
 """Mail the results of tables and bisections to their requesters, where they want a mail.
 
-A mail and the record that it was written are one transaction, so a crash loses none and repeats
-none. `mail.dry_run` does not apply: the operator set the token's address, and its holder requested
-the mail.
+What is over is what `wait` waits for: a bisection together with the searches of the branches that
+its culprits merged. A mail and the record that it was written are one transaction, so a crash loses
+none and repeats none. `mail.dry_run` does not apply: the operator set the token's address, and its
+holder requested the mail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Final
 
+from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import without_aliases
 from swingbot.core.model.conclusion import NamedCulprit
 from swingbot.core.model.records import Bisection, Comparison
+from swingbot.core.model.statuses import BisectionStatus
 from swingbot.core.moderation.filing import Filing
 from swingbot.core.report.claim import Row, claims_of
 from swingbot.core.report.mails.result import Result, ResultKernel, result_mail
 from swingbot.core.text.numbers import change, sure
-from swingbot.service.ports import LabSettings
+from swingbot.service.bisect.enter_merges import NAMED, is_open
+from swingbot.service.faults import Faults
+from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.comparisons import Comparisons
-from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.reports import Reports, WantedResult
 from swingbot.service.ports.variants import Variants
 from swingbot.service.store_mail import WrittenMail, store_mail
 
 _NAMED: Final = 6  # changes of each kind
 
 
-def mail_results(
+def mail_results(lab: Lab, faults: Faults) -> None:
+    """Write the mails about all that is over and has none yet, each in its own transaction."""
+    with lab.transaction("find results to mail") as tx:
+        ended = tx.reports.wanted_results()
+    for wanted in ended:
+        with faults.of(f"mail about {wanted.id}"), lab.transaction("mail result") as tx:
+            result = _result(lab.settings, tx, wanted.id)
+            if result is not None:
+                _write(lab.settings, lab.clock.now, tx.reports, wanted, result)
+
+
+def _result(settings: LabSettings, tx: Transaction, id: str) -> Result | None:
+    """Return what `id`, which has ended, found; None while branches that it merged are searched."""
+    kind, number = ids.read(id)
+    if kind != "bisection":
+        return _of_table(settings, tx.comparisons, tx.variants, number)
+    return (
+        None if is_open(tx.bisections, number) else _of_bisection(settings, tx.bisections, number)
+    )
+
+
+def _write(
     settings: LabSettings,
     now: Callable[[], datetime],
     reports: Reports,
-    comparisons: Comparisons,
-    variants: Variants,
-    bisections: Bisections,
+    wanted: WantedResult,
+    result: Result,
 ) -> None:
-    """Write the mails about all that is over and has none yet."""
-    for wanted in reports.wanted_results():
-        kind, number = ids.read(wanted.id)
-        if kind == "bisection":
-            result = _of_bisection(settings, bisections, number)
-        else:
-            result = _of_table(settings, comparisons, variants, number)
-        to = settings.recipients if wanted.address is None else (wanted.address,)
-        store_mail(
-            settings,
-            now,
-            reports,
-            WrittenMail(
-                number=reports.reserve(),
-                result=wanted.number,
-                kind="result",
-                revision=1,
-                message_id=message_id(f"result{wanted.number}", "result", 1, settings.domain),
-                mail=result_mail(result),
-                filing=Filing.unmoderated(to),
-            ),
-        )
+    to = settings.recipients if wanted.address is None else (wanted.address,)
+    store_mail(
+        settings,
+        now,
+        reports,
+        WrittenMail(
+            number=reports.reserve(),
+            result=wanted.number,
+            kind="result",
+            revision=1,
+            message_id=message_id(f"result{wanted.number}", "result", 1, settings.domain),
+            mail=result_mail(result),
+            filing=Filing.unmoderated(to),
+        ),
+    )
 
 
 def _of_table(
@@ -106,29 +125,78 @@ def _claims(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _of_bisection(settings: LabSettings, bisections: Bisections, number: int) -> Result:
-    id, asked, status = (
-        ids.show("bisection", number),
-        bisections.get(number),
-        bisections.status(number),
-    )
-    assert status is not None
-    named = [] if status in ("failed", "cancelled") else bisections.conclusion(number).culprits
-    subjects = {one.variant.commit: one.variant.subject for one in bisections.points(number)}
-    claims = [
-        f"{culprit.commit[:12]} {subjects.get(culprit.commit, '')}".rstrip()
-        + f", {sure(culprit.probability)}"
-        + ("" if asked is None else f": {_change(asked, culprit)}")
-        for culprit in named
-    ]
+    id, search = ids.show("bisection", number), _searched(bisections, number)
+    last = list(_last_named(search))
     return Result(
         id=id,
-        status=status,
+        status=search.status,
         page=f"{settings.web_url}/bisection/{id}",
         contact=settings.contact,
-        headline=claims[0] if len(claims) == 1 else "",
-        claims=claims,
-        reason=bisections.life_of(number).reason or "",
+        headline=last[0] if len(last) == 1 else "",
+        claims=list(_claims_of_search(search)),
+        reason=search.reason,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SearchOver:
+    """A bisection that is over: `named` maps each culprit to its claim, in order; `below` has the
+    searches of the branches that each of them merged.
+    """
+
+    id: str
+    status: BisectionStatus
+    reason: str
+    named: Mapping[str, str]
+    below: Mapping[str, Sequence[_SearchOver]]
+
+
+def _searched(bisections: Bisections, number: int) -> _SearchOver:
+    asked, status = bisections.get(number), bisections.status(number)
+    assert asked is not None and status is not None
+    named = [] if status in ("failed", "cancelled") else bisections.conclusion(number).culprits
+    subjects = {one.variant.commit: one.variant.subject for one in bisections.points(number)}
+    below: dict[str, list[_SearchOver]] = {}
+    for branch, merge in bisections.branches_of(number):
+        below.setdefault(merge, []).append(_searched(bisections, branch.id))
+    return _SearchOver(
+        id=ids.show("bisection", number),
+        status=status,
+        reason=bisections.life_of(number).reason or "",
+        named={
+            culprit.commit: f"{culprit.commit[:12]} {subjects.get(culprit.commit, '')}".rstrip()
+            + f", {sure(culprit.probability)}: {_change(asked, culprit)}"
+            for culprit in named
+        },
+        below=below,
+    )
+
+
+def _claims_of_search(search: _SearchOver) -> Iterator[str]:
+    """Yield what was named, each merge with what the searches of its branches came to."""
+    for commit, claim in search.named.items():
+        yield claim
+        for branch in search.below.get(commit, ()):
+            within = ""
+            if branch.status in NAMED:
+                within = f"in the branch merged by {commit[:12]} ({branch.id}): "
+            else:
+                yield of_merge(commit, branch.id, branch.status, None, branch.reason)
+            yield from (f"{within}{one}" for one in _claims_of_search(branch))
+
+
+def _last_named(search: _SearchOver) -> Iterator[str]:
+    """Yield the claims about the commits that are named in the end: of a merge, those named in its
+    branches if there are any.
+    """
+    for commit, claim in search.named.items():
+        inside = [
+            one
+            for branch in search.below.get(commit, ())
+            if branch.status in NAMED
+            for one in _last_named(branch)
+        ]
+        yield from inside or [claim]
 
 
 def _change(asked: Bisection, culprit: NamedCulprit) -> str:
