@@ -34,6 +34,7 @@ from swingbot.core.limits import DAILY_REQUESTS
 from swingbot.core.patchset.read import read_file
 from swingbot.service.limits import WEB_ROWS
 from swingbot.web.pages.form_body import read_form, read_json
+from tests import builders as make
 from tests.asking import Serve, Site
 from tests.fakes.brain import make_brain
 from tests.git_shim import git_shim
@@ -648,6 +649,37 @@ def test_names_of_kernels_are_completed_with_those_that_can_be_asked_for(
         assert asked.status_code == 200 or "is empty" in asked.text, asked.text
     for one in ranges:
         assert ask(idle, ada, "/compare", range=one, dry_run=True).status_code == 200
+
+
+def test_releases_are_offered_and_taken_by_their_name_without_a_tag(
+    idle: Site, signed: httpx.Client, ada: dict[str, str]
+) -> None:
+    conn, first, last = idle.web.conn, idle.commits[0], idle.commits[2]
+    tree = conn.execute(sa.text("SELECT id FROM tree WHERE name = 'fake'")).scalar_one()
+    made = [
+        make.a_variant(conn, tree, commit, subject=subject).variant
+        for commit, subject in (
+            (idle.commits[1], "Linux 6.1.111"),
+            (first, "Linux 6.1.110"),
+            (last, "Linux 6.1.111"),
+        )
+    ]
+    conn.commit()
+    try:
+        page = signed.get("/compare?tree=fake").text
+        assert offered(page, "kernels") == ["tip", "base", "v6.1.111", "v6.1.110"]
+        assert offered(page, "ranges") == ["base..tip", "v6.1.110..v6.1.111"]
+        for door in ("/compare", "/experiment"):
+            answer = ask(idle, ada, door, range="v6.1.110..v6.1.111", dry_run=True).json()
+            rows = answer["plan"]["rows"]
+            assert [one["commit"] for one in rows] == idle.commits[:3]
+            assert rows[0]["name"] == "v6.1.110"
+        step = idle.json(ada, base="v6.1.111~1", head="v6.1.111", dry_run=True).json()
+        assert [one["commit"] for one in step["plan"]["rows"]] == idle.commits[1:3]
+        assert idle.json(ada, base="v6.1.109", head="tip", dry_run=True).status_code == 400
+    finally:
+        conn.execute(sa.text("DELETE FROM variant WHERE id = ANY(:ids)"), {"ids": made})
+        conn.commit()
 
 
 HOSTILE = "<script>alert('x')</script>"

@@ -21,7 +21,7 @@ from .cover import counted_boots, counted_calls
 from .estimate import LabQueue, mean_boot_seconds
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
-from .kernel_names import kernel_names
+from .kernel_names import kernel_names, release_commits
 from .kernels import kernel_builds
 from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
@@ -130,6 +130,7 @@ __all__ = [
     "queue_end",
     "raw_manifest",
     "reachable",
+    "release_commits",
     "report",
     "report_classes",
     "result_tree",

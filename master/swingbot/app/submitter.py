@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from swingbot.core.access import quota
 from swingbot.core.access.quota import PlanningTime, Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.bundle import SentCommits
 from swingbot.core.patchset.model import PatchSeries, PatchSource
 from swingbot.core.text.nearest import instead_of
 from swingbot.service.asked.requested import Requested
@@ -22,7 +23,7 @@ from swingbot.service.bisect import ask
 from swingbot.service.bisect.plan import BisectionPlan
 from swingbot.service.bisect.request import BisectionRequest
 from swingbot.service.bisect.resume import ResumeRequest, Resumption, plan_resumption, resume
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.table.extend import (
     Extension,
     ExtensionRequest,
@@ -33,6 +34,7 @@ from swingbot.service.table.plan import TablePlan, prepared
 from swingbot.service.table.request import TableRequest
 from swingbot.web.pages.refused import OverQuota
 from swingbot.web.pages.table_choices import TableChoices
+from swingbot_db import read
 from swingbot_db.engine import Engine
 from swingbot_db.store import transactions
 from swingbot_jobs.language.job_files import read_job, shipped
@@ -93,13 +95,13 @@ class DatabaseSubmitter:
 
     def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
-        with prepared(self._lab(), replace(request, asked_by=person)) as table:
+        with prepared(self._lab(), self._named(person, request)) as table:
             planned = table.plan()
         return planned, self._refusal(person, planned)
 
     def ask(self, person: Person, request: TableRequest) -> tuple[Requested, TablePlan]:
         """Queue the request. Raises RequestError, OverQuota."""
-        with prepared(self._lab(), replace(request, asked_by=person)) as table:
+        with prepared(self._lab(), self._named(person, request)) as table:
             planned = table.plan()
             refused = self._refusal(person, planned)
             if refused is not None:
@@ -129,14 +131,14 @@ class DatabaseSubmitter:
         Raises RequestError, NotYours.
         """
         assert request.asked_by is not None
-        with ask.prepared(self._lab(), request) as bisection:
+        with ask.prepared(self._lab(), self._search(request)) as bisection:
             planned = bisection.plan()
         return planned, self._refusal(request.asked_by, planned)
 
     def start_bisection(self, request: BisectionRequest) -> tuple[Requested, BisectionPlan]:
         """Queue the request. Raises RequestError, NotYours, OverQuota."""
         assert request.asked_by is not None
-        with ask.prepared(self._lab(), request) as bisection:
+        with ask.prepared(self._lab(), self._search(request)) as bisection:
             planned = bisection.plan()
             refused = self._refusal(request.asked_by, planned)
             if refused is not None:
@@ -161,6 +163,29 @@ class DatabaseSubmitter:
             raise OverQuota(refused)
         lab = self._lab()
         return resume(lab.transaction, lab.catalogue, request)
+
+    def _named(self, person: Person, request: TableRequest) -> TableRequest:
+        sent = self._with_releases(request.tree, request.kernels.refs, request.sent)
+        return replace(request, asked_by=person, sent=sent)
+
+    def _search(self, request: BisectionRequest) -> BisectionRequest:
+        refs = (request.good, request.bad)
+        return replace(request, sent=self._with_releases(request.tree, refs, request.sent))
+
+    def _with_releases(
+        self, tree: str | None, refs: Sequence[str], sent: SentCommits
+    ) -> SentCommits:
+        """Add the commits of releases that the mirror has no tag of."""
+        if tree is None:
+            return sent
+        with self._engine.connect() as conn:
+            found = read.release_commits(conn, tree, refs)
+        git = self._lab().tools.git
+        for ref in list(found):
+            with suppress(GitError):
+                git.resolve(tree, ref)
+                del found[ref]
+        return replace(sent, names={**found, **sent.names})
 
     def _refusal_again(self, person: Person, testbox_seconds: float) -> str | None:
         """Why the quota rejects more of what the person asked for: open again, not one more."""
