@@ -24,10 +24,10 @@ import sqlalchemy as sa
 
 from swingbot.service.visible import VISIBLE, NotLimited
 
-ROLE: Final = "swingbot_scoped"
+SCOPED: Final = "swingbot_scoped"
 CHANGES: Final = "swingbot_changes"
 PERSON: Final = "swingbot_person"
-_TAKEN: Final = (ROLE, CHANGES, PERSON)
+_TAKEN: Final = (SCOPED, CHANGES, PERSON)
 
 _GROUPS: Final = "ANY (current_setting('swingbot.groups')::text[])"
 # With the rights of their owner: they see all rows, and say which belong to the groups.
@@ -83,7 +83,7 @@ SELECT r.comparison, r.testbox, r.metric, r.arm, r.reference, r.against,
   {_rounded("(r.detail->'interval_pct'->>0)::double precision")} AS low_pct,
   {_rounded("(r.detail->'interval_pct'->>1)::double precision")} AS high_pct
 FROM swingbot.comparison_row r
-JOIN {ROLE}.comparison_in_scope s ON s.comparison = r.comparison
+JOIN {SCOPED}.comparison_in_scope s ON s.comparison = r.comparison
 WHERE (r.detail->>'headline')::boolean AND r.detail->>'alias_of' IS NULL;
 
 CREATE VIEW {CHANGES}.changed_table WITH (security_barrier) AS
@@ -94,7 +94,7 @@ SELECT c.id, c.kind, t.name AS tree, c.status, c.created_at,
     ORDER BY a.arm) FROM swingbot.comparison_arm a JOIN swingbot.variant v ON v.id = a.variant
     WHERE a.comparison = c.id) AS arms
 FROM swingbot.comparison c JOIN swingbot.tree t ON t.id = c.tree
-JOIN {ROLE}.comparison_in_scope s ON s.comparison = c.id
+JOIN {SCOPED}.comparison_in_scope s ON s.comparison = c.id
 """
 
 _TESTBOX: Final = "testbox IN (SELECT name FROM swingbot.testbox)"
@@ -210,8 +210,8 @@ _COLUMNS: Final = {"build": "build_key", "order": "order_id"}  # where it is not
 def _function(kind: str, key_type: str) -> str:
     """With the rights of its owner: the keys of what is private (db/views/04_private.sql)."""
     return (
-        f"CREATE FUNCTION {ROLE}.private_{kind}() RETURNS SETOF {key_type} LANGUAGE plpgsql STABLE"
-        " SECURITY DEFINER ROWS 10 AS $$ BEGIN RETURN QUERY SELECT"
+        f"CREATE FUNCTION {SCOPED}.private_{kind}() RETURNS SETOF {key_type} LANGUAGE plpgsql"
+        " STABLE SECURITY DEFINER ROWS 10 AS $$ BEGIN RETURN QUERY SELECT"
         f" {_COLUMNS.get(kind, kind)} FROM swingbot.private_{kind}; END $$"
     )
 
@@ -219,7 +219,7 @@ def _function(kind: str, key_type: str) -> str:
 def _public(kind: str, key: str = "") -> str:
     """The column `key` names nothing private of this kind."""
     column = key or _COLUMNS.get(kind, kind)
-    return f"({column} IN (SELECT {ROLE}.private_{kind}())) IS NOT TRUE"
+    return f"({column} IN (SELECT {SCOPED}.private_{kind}())) IS NOT TRUE"
 
 
 PRIVATE: Final = {
@@ -248,12 +248,12 @@ PRIVATE: Final = {
 }
 
 # Its comment is the digest of all this; it goes with the tables.
-_DIGESTED: Final = f"{ROLE}.comparison_in_scope"
+_DIGESTED: Final = f"{SCOPED}.comparison_in_scope"
 # The roles exist, with the rights that an upgrade grants them; and this user may take them.
 _GRANTED: Final = " AND ".join(
     f"coalesce(has_schema_privilege(to_regrole('{role}'), to_regnamespace('{schema}'), 'USAGE'),"
     " false)"
-    for role, schema in ((ROLE, ROLE), (CHANGES, CHANGES), (PERSON, ROLE))
+    for role, schema in ((SCOPED, SCOPED), (CHANGES, CHANGES), (PERSON, SCOPED))
 )
 _USABLE: Final = " AND ".join(
     (_GRANTED, *(f"pg_has_role(to_regrole('{role}'), 'MEMBER')" for role in _TAKEN))
@@ -284,7 +284,7 @@ BEGIN
         EXECUTE format('DROP POLICY %%I ON swingbot.%%I', found.policy, found.name);
     END LOOP;
     DROP SCHEMA IF EXISTS {CHANGES} CASCADE;
-    DROP SCHEMA IF EXISTS {ROLE} CASCADE;
+    DROP SCHEMA IF EXISTS {SCOPED} CASCADE;
 END $$
 """
 
@@ -309,27 +309,27 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
     if not exists or (granted and stored == digest.hexdigest()):
         return
     forget_rows(conn)
-    conn.exec_driver_sql(f"CREATE SCHEMA {ROLE}")
-    conn.exec_driver_sql(f"GRANT USAGE ON SCHEMA swingbot, {ROLE} TO {ROLE}")
+    conn.exec_driver_sql(f"CREATE SCHEMA {SCOPED}")
+    conn.exec_driver_sql(f"GRANT USAGE ON SCHEMA swingbot, {SCOPED} TO {SCOPED}")
     conn.exec_driver_sql(_OWNED)
     conn.exec_driver_sql(f"COMMENT ON VIEW {_DIGESTED} IS '{digest.hexdigest()}'")
     for table, rows in ROWS.items():
         conn.exec_driver_sql(
             f"ALTER TABLE swingbot.{table} ENABLE ROW LEVEL SECURITY;"
-            f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {ROLE} USING ({rows});"
+            f"CREATE POLICY scope ON swingbot.{table} FOR SELECT TO {SCOPED} USING ({rows});"
             f"CREATE POLICY person ON swingbot.{table} FOR SELECT TO {PERSON} USING (true);"
-            f"GRANT SELECT ON swingbot.{table} TO {ROLE}"
+            f"GRANT SELECT ON swingbot.{table} TO {SCOPED}"
         )
     for function in functions:
         conn.exec_driver_sql(function)
     for table, rows in PRIVATE.items():
         conn.exec_driver_sql(
             f"CREATE POLICY private ON swingbot.{table} AS RESTRICTIVE FOR SELECT"
-            f" TO {ROLE}, {PERSON} USING ({rows})"
+            f" TO {SCOPED}, {PERSON} USING ({rows})"
         )
     conn.exec_driver_sql(
         f"""
-        GRANT USAGE ON SCHEMA {ROLE}, swingbot TO {PERSON};
+        GRANT USAGE ON SCHEMA {SCOPED}, swingbot TO {PERSON};
         DO $$
         DECLARE
             found record;
@@ -345,7 +345,7 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
         f" GRANT SELECT ON ALL TABLES IN SCHEMA {CHANGES} TO {CHANGES}"
     )
     before = conn.exec_driver_sql("SHOW search_path").scalar()
-    conn.exec_driver_sql(f"SET LOCAL search_path = {ROLE}, swingbot")
+    conn.exec_driver_sql(f"SET LOCAL search_path = {SCOPED}, swingbot")
     for view in views:
         conn.exec_driver_sql(view.replace("%", "%%"))
     conn.exec_driver_sql(f"SET LOCAL search_path = {before}")
@@ -355,12 +355,12 @@ def limit_rows(conn: sa.Connection, views: Sequence[str]) -> None:
         DECLARE
             found record;
         BEGIN
-            FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = '{ROLE}' LOOP
+            FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = '{SCOPED}' LOOP
                 IF found.name NOT LIKE '%%\\_in\\_scope' THEN
-                    EXECUTE format('ALTER VIEW {ROLE}.%%I SET (security_invoker = true)',
+                    EXECUTE format('ALTER VIEW {SCOPED}.%%I SET (security_invoker = true)',
                       found.name);
                 END IF;
-                EXECUTE format('GRANT SELECT ON {ROLE}.%%I TO {ROLE}, {PERSON}', found.name);
+                EXECUTE format('GRANT SELECT ON {SCOPED}.%%I TO {SCOPED}, {PERSON}', found.name);
             END LOOP;
         END $$
         """
@@ -389,9 +389,9 @@ def take_role(conn: sa.Connection) -> None:
         return
     if not can_limit(conn):
         raise NotLimited
-    path, role = f"{ROLE}, swingbot", PERSON
+    path, role = f"{SCOPED}, swingbot", PERSON
     if visible.groups is not None:
-        path, role = (path, ROLE) if visible.levels else (CHANGES, CHANGES)
+        path, role = (path, SCOPED) if visible.levels else (CHANGES, CHANGES)
     conn.execute(
         sa.text(
             "SELECT set_config('swingbot.groups', CAST(CAST(:groups AS text[]) AS text), true),"

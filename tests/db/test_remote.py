@@ -356,7 +356,7 @@ def test_all_pieces_of_a_document_count_as_one_answer(
         (401, {}, b"<html>proxy", "is not a swingbot service"),
         (502, {}, b"<html>nginx", "something else answers there with status 502"),
         (302, {"Location": "/signin?to=trees.json"}, b"", "redirects to another page"),
-        (302, {"Location": "http://[x"}, b"", "redirects to what is no address"),
+        (302, {"Location": "http://[x"}, b"", "redirects to an invalid address"),
         (308, {"Location": f"{MOVED}/trees.json?limit=50"}, b"", f"swingbot login {MOVED}`"),
         (200, SERVICE, b"<html>", "something else than JSON"),
         (200, SERVICE, b"[" * 100_000, "something else than JSON"),

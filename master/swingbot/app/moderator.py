@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from swingbot.core.access.roles import on_web
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct, ReportState
 from swingbot.service.report.decide import decide, switch_mail
@@ -20,8 +21,8 @@ class DatabaseModerator:
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> ReportState:
         number = ids.read(report, "report")[1]
         with self._begin("decide") as tx:
-            return decide(tx.outbox, number, act, datetime.now(UTC), who=f"{who} (web)", why=why)
+            return decide(tx.outbox, number, act, datetime.now(UTC), who=on_web(who), why=why)
 
     def switch(self, *, stopped: bool, who: str, why: str) -> None:
         with self._begin("switch mail") as tx:
-            switch_mail(tx.outbox, stopped, who=f"{who} (web)", why=why)
+            switch_mail(tx.outbox, stopped, who=on_web(who), why=why)

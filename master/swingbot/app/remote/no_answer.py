@@ -41,7 +41,7 @@ def redirected(url: str, asked: str, location: str) -> ServiceError:
         origin = url_of("://".join(urlsplit(target)[:2]))
         found = url_of(target.removesuffix(asked)) if target.endswith(asked) else origin
     except (ValueError, NoLogin):
-        return ServiceError(f"{url} redirects to what is no address; the token was not sent there")
+        return ServiceError(f"{url} redirects to an invalid address; the token was not sent there")
     if urlsplit(origin)[:2] == urlsplit(url)[:2]:
         return ServiceError(
             f"{url} redirects to another page, which a swingbot service does not do: something else"

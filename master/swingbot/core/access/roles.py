@@ -61,6 +61,11 @@ class Person:
         return f"{readable}-{hashlib.sha256(self.who.encode()).hexdigest()[:12]}".lstrip("-")
 
 
+def on_web(who: str) -> str:
+    """Return how the record of a decision names a person who made it over the web."""
+    return f"{who} (web)"
+
+
 def tree_refusal(person: Person, tree: str) -> str | None:
     """Why this token is not for requests of `tree`, in one sentence; None if it is."""
     if person.trees is None or tree in person.trees:

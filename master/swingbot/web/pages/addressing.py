@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Person, Role, on_web
 from swingbot.core.model import ids
 from swingbot.core.model.report_documents import Recipients
 from swingbot.core.model.statuses import ReportState
@@ -53,7 +53,7 @@ def routes(
         number = ids.read(id, "report")[1]
 
         def state(person: Person) -> dict[str, str]:
-            return {"id": id, "state": readdress(number, f"{person.who} (web)")}
+            return {"id": id, "state": readdress(number, on_web(person.who))}
 
         return await answer_once(forms, threads, request, person, state)
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from swingbot.core.access.roles import Person, Role, refusal
+from swingbot.core.access.roles import Person, Role, on_web, refusal
 from swingbot.core.model import ids
 from swingbot.core.proof.proof_request import ProofRequest
 from swingbot.web.access.forms import Forms
@@ -43,7 +43,7 @@ def routes(forms: Forms, foresee: Foresee, prove: Prove, threads: FairThreads) -
         def answer(person: Person) -> dict[str, Any]:
             if asked.dry_run:
                 return {"id": id, "costs": [asdict(one) for one in foresee(number, asked.gates)]}
-            parent_first = prove(number, asked.gates, f"{person.who} (web)")
+            parent_first = prove(number, asked.gates, on_web(person.who))
             return {"id": id, "measures_parent_first": parent_first}
 
         return await answer_once(forms, threads, request, person, answer)
