@@ -42,11 +42,10 @@ class EstimateLog:
         for name in _LISTS:
             for facts in status[name]:
                 done = _done(facts)
-                if facts.get("eta_seconds") is not None and self._last.get(facts["id"]) != done:
+                eta = None if facts.get("eta_note") else facts.get("eta_seconds")  # not if rough
+                if eta is not None and self._last.get(facts["id"]) != done:
                     self._last[facts["id"]] = done
-                    self.estimates.append(
-                        Estimate(id=facts["id"], at=at, seconds=facts["eta_seconds"], done=done)
-                    )
+                    self.estimates.append(Estimate(id=facts["id"], at=at, seconds=eta, done=done))
 
     def table(self, ended_at: Callable[[str], str | None]) -> list[str]:
         """Lines for a person; `ended_at` returns the end of a request, None if it has none."""

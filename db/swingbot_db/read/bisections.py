@@ -172,10 +172,11 @@ def bisection(
         document["waits"] = testbox_status.waits(conn, queued, troubles)
     if running:
         document |= _progress(row, points, log)
-        document["eta_seconds"] = None
+        document["eta_seconds"] = document["eta_note"] = None
     if running and not document["waits"]:
         queue = queue or estimate.LabQueue.load(conn)
         document["eta_seconds"] = _eta(document, queue)
+        document["eta_note"] = queue.note([(document["testbox"], document["spec"])])
         document["waits"] = queue.waits(_pending(document))
     return cast(Bisection, document)
 

@@ -6,15 +6,20 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import sqlalchemy as sa
 
 from swingbot.core.plan.lab_queue import LATEST, PendingOrder, QueueForecast, pace, usual_seconds
 from swingbot_db.store.boots import MEAN_SECONDS
+from swingbot_db.store.specs import Specs
 from swingbot_db.turns import JOIN_TURNS, TURNS
+from swingbot_jobs.testbox.boot_time import boot_seconds as jobs_seconds
+from swingbot_jobs.testbox.definition import remembered
 
 from .rows import Row, first, rows
 
+UNTIMED: Final = "computed from its jobs, not timed yet"
 # From hand-out to result, not the boot alone: that includes what surrounds it.
 _BOOTS = """
 SELECT extract(epoch FROM a.ended_at - a.created_at) AS seconds
@@ -76,6 +81,18 @@ def boot_seconds(conn: sa.Connection, testbox: str, spec: str | None = None) -> 
     return None
 
 
+def computed_boot_seconds(conn: sa.Connection, testbox: str, spec: str) -> float | None:
+    """Seconds of a boot that was never timed, from the file of its testbox and its unit jobs; None
+    if that file was stored by an earlier version.
+    """
+    row = first(conn, "SELECT facts FROM testbox WHERE name = :name", name=testbox)
+    try:
+        known = None if row is None else remembered(row["facts"])
+    except KeyError:
+        return None
+    return None if known is None else jobs_seconds(known, Specs(conn).get(spec))
+
+
 def mean_boot_seconds(conn: sa.Connection, testbox: str, specs: Sequence[str]) -> dict[str, float]:
     """Mean seconds of the last boots that came up on the testbox by spec, if there are any."""
     found = rows(conn, _MEANS, testbox=testbox, specs=list(specs))
@@ -95,6 +112,7 @@ class LabQueue:
     conn: sa.Connection
     pace: float
     troubles: dict[str, str | None] = field(default_factory=dict)  # of `testbox_status.waits`
+    computed: set[tuple[str, str]] = field(default_factory=set)  # boots that were never timed
     _boots: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @classmethod
@@ -111,11 +129,19 @@ class LabQueue:
         )
 
     def boot_seconds(self, testbox: str, spec: str) -> float:
-        """Return `boot_seconds` of the lab, which is infinite before the first boot."""
-        if (testbox, spec) not in self._boots:
+        """Return `boot_seconds` of the lab, computed before the first boot, else infinite."""
+        place = (testbox, spec)
+        if place not in self._boots:
             seconds = boot_seconds(self.conn, testbox, spec)
-            self._boots[testbox, spec] = math.inf if seconds is None else seconds
-        return self._boots[testbox, spec]
+            if seconds is None:
+                seconds = computed_boot_seconds(self.conn, testbox, spec)
+                self.computed.add(place)
+            self._boots[place] = math.inf if seconds is None else seconds
+        return self._boots[place]
+
+    def note(self, places: Iterable[tuple[str, str]]) -> str | None:
+        """Return what makes an estimate with boots of these (testbox, spec) rough."""
+        return UNTIMED if self.computed.intersection(places) else None
 
     def waits(self, orders: Iterable[int]) -> list[str]:
         """Return a sentence if a request with these open orders waits for builds of others."""

@@ -25,7 +25,8 @@ def end_of_testbox(testbox: Row, queue: LabQueue) -> QueueEnd:
     waits = any(one.elapsed is None for one in orders)
     if waits and (why := trouble(testbox)) is not None:
         return _unknown(why)
-    return _last(orders, forecast.ends)
+    note = queue.note(place for place in queue.computed if place[0] == name and orders)
+    return _last(orders, forecast.ends, note)
 
 
 def end_of_lab(
@@ -45,29 +46,32 @@ def end_of_lab(
     ends += [_end_of_request(one) for one in requests]
     unknown = (one for one in ends if one["seconds"] is None)
     last = max(one["seconds"] or 0.0 for one in ends)
-    return next(unknown, None) or _known(last)
+    rough = next(filter(None, (one["why"] for one in ends)), None)
+    return next(unknown, None) or _known(last, rough)
 
 
-def _last(orders: Sequence[PendingOrder], ends: Mapping[int, float]) -> QueueEnd:
+def _last(
+    orders: Sequence[PendingOrder], ends: Mapping[int, float], note: str | None = None
+) -> QueueEnd:
     untimed = next((one for one in orders if math.isinf(one.seconds)), None)
     if untimed is not None:
         what = "kernel build" if untimed.testbox is None else f"boot of {untimed.testbox}"
         return _unknown(f"no {what} like order o{untimed.id} has been timed yet")
     if endless := next((one for one in orders if math.isinf(ends[one.id])), None):
         return _unknown(f"order o{endless.id} waits for a kernel build whose time is not known")
-    return _known(max((ends[one.id] for one in orders), default=0.0))
+    return _known(max((ends[one.id] for one in orders), default=0.0), note)
 
 
 def _end_of_request(request: Mapping[str, Any]) -> QueueEnd:
     if (seconds := request["eta_seconds"]) is not None:
-        return _known(seconds)
+        return _known(seconds, request.get("eta_note"))
     why = next(iter(request["waits"]), "no comparable build or boot has been timed yet")
     return _unknown(f"{request['id']}: {why}")
 
 
-def _known(seconds: float) -> QueueEnd:
+def _known(seconds: float, note: str | None = None) -> QueueEnd:
     until = plain(datetime.now(UTC) + timedelta(seconds=seconds)) if seconds else None
-    return {"seconds": seconds, "until": until, "why": None}
+    return {"seconds": seconds, "until": until, "why": note}
 
 
 def _unknown(why: str) -> QueueEnd:

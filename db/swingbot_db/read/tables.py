@@ -214,10 +214,11 @@ def table(
     blocked = is_open and row["kind"] != "anchor"
     troubles = queue.troubles if queue else {}
     row["waits"] = testbox_status.waits(conn, row["orders"], troubles) if blocked else []
-    row["eta_seconds"] = None
+    row["eta_seconds"] = row["eta_note"] = None
     if is_open and not row["waits"]:
         queue = queue or estimate.LabQueue.load(conn)
         row["eta_seconds"] = _eta(row, queue)
+        row["eta_note"] = queue.note((part["testbox"], part["spec"]) for part in row["parts"])
         row["waits"] = queue.waits(_orders(row))
     return cast(Table, row)
 

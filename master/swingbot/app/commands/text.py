@@ -44,7 +44,8 @@ def left(facts: Facts) -> str:
     """Remaining time of an open comparison or bisection, rounded to 10 s, or that it waits."""
     eta = facts.get("eta_seconds")
     if eta is not None:
-        return f"about {duration(round(eta, -1))} left"
+        note = f" ({facts['eta_note']})" if facts.get("eta_note") else ""
+        return f"about {duration(round(eta, -1))} left{note}"
     return "waits" if facts.get("waits") else "time left unknown"
 
 
@@ -54,9 +55,9 @@ def queue_end(end: Facts) -> str:
         return f"unknown: {end['why']}"
     if end["until"] is None:
         return "now: nothing waits"
-    return (
-        f"about {end['until'][:16].replace('T', ' ')} UTC, in {duration(round(end['seconds'], -1))}"
-    )
+    note = f" ({end['why']})" if end["why"] else ""
+    until = end["until"][:16].replace("T", " ")
+    return f"about {until} UTC, in {duration(round(end['seconds'], -1))}{note}"
 
 
 def incidents(rows: Sequence[Facts]) -> str:

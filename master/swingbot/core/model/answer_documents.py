@@ -58,6 +58,7 @@ class ProgressOfARequest(TypedDict):
     words: str  # builds and boots, or what the bisection believes
     waits: list[str]
     eta_seconds: float | None
+    eta_note: str | None
 
 
 class AnswerToAResumption(PlannedKeys):

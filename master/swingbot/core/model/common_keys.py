@@ -28,6 +28,7 @@ class CommonKeys(Classed):
     dry_run: bool  # mail goes to the operator alone
     ended_at: str | None  # time; null while it is open
     error: str | None  # last answer of the mail server, if it refused
+    eta_note: str | None  # what makes the estimate rough, a sentence
     # estimate; null if it is over, waits for a testbox, or nothing comparable was timed
     eta_seconds: float | None
     files: dict[str, File]  # files by name

@@ -246,6 +246,7 @@ class Table(TypedDict):
     progress: Progress  # how far it is
     waits: list[str]
     eta_seconds: float | None
+    eta_note: str | None
     # [plan of a table](#plan-of-a-table) as it was queued, or after `swingbot extend` the
     # [plan of an extension](#plan-of-an-extension)
     plan: NotRequired[dict[str, Any]]
@@ -388,6 +389,7 @@ class Bisection(TypedDict):
     # `fraction`, `bits_left`, `bits_at_start`, while it runs
     progress: NotRequired[dict[str, Any]]
     eta_seconds: NotRequired[float | None]
+    eta_note: NotRequired[str | None]
     plan: NotRequired[dict[str, Any]]  # [its plan](#plan-of-a-bisection), of `bisect start`
 
 

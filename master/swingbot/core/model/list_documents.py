@@ -218,7 +218,7 @@ class QueueEnd(TypedDict):
 
     seconds: float | None  # from now; 0: nothing waits; null: not known
     until: str | None  # time; null if nothing waits, too
-    why: str | None  # why it is not known, a sentence
+    why: str | None  # why it is not known, or rough, a sentence
 
 
 class LineOfATestbox(TypedDict):

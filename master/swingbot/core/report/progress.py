@@ -33,6 +33,7 @@ def _progress(document: Mapping[str, Any], words: str, *, over: bool) -> Progres
         "words": words,
         "waits": document["waits"],
         "eta_seconds": document.get("eta_seconds"),
+        "eta_note": document.get("eta_note"),
     }
 
 
