@@ -38,6 +38,11 @@ class Visible:
 VISIBLE: Final[ContextVar[Visible | None]] = ContextVar("visible", default=None)
 
 
+def some_testboxes_only() -> bool:
+    """Whether the request in progress may see the testboxes of some groups alone."""
+    return (visible := VISIBLE.get()) is not None and visible.groups is not None
+
+
 def changes_only() -> bool:
     """Whether the request in progress may see no level."""
     return (visible := VISIBLE.get()) is not None and not visible.levels

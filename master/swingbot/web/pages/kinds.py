@@ -18,7 +18,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.documents import Bisection
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.service.kernel.bisected_config import config_changes
-from swingbot.service.visible import changes_only
+from swingbot.service.visible import changes_only, some_testboxes_only
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
@@ -98,7 +98,9 @@ class Pages:
         # additional content below a list
         self._beside: Mapping[str, Callable[[Connection], Row]] = {
             "testboxes": lambda conn: {"compilers": read.list_compilers(conn)},
-            "orders": lambda conn: {"queue_end": read.queue_end(conn)},
+            "orders": lambda conn: {
+                "queue_end": None if some_testboxes_only() else read.queue_end(conn)
+            },
         }
 
     def overview(self, request: Request) -> Response:
