@@ -460,6 +460,27 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     ]
 
 
+@pytest.mark.parametrize(("kind", "words"), [("commits", "find many"), ("trees", "many")])
+def test_search_says_how_many_match_and_gives_the_next_ones(
+    conn: sa.Connection, kind: str, words: str
+) -> None:
+    tree = make.a_tree(conn)
+    for n in range(45):
+        make.a_tree(conn, f"many-{n:02d}")
+        make.a_variant(conn, tree, n)
+    conn.execute(sa.text("UPDATE variant SET subject = 'find one of many'"))
+    found = read.search(conn, words)
+    assert (found["hits"][kind], len(found[kind])) == (45, 20)
+    assert found["hits"]["mails"] == 0 and found["next"]["mails"] is None
+    pieces = [found[kind]]
+    while after := found["next"][kind]:
+        found = read.search(conn, words, kind, after)
+        assert found["hits"] == {kind: 45}
+        pieces.append(found[kind])
+    assert [len(piece) for piece in pieces] == [20, 20, 5]
+    assert len({str(row) for piece in pieces for row in piece}) == 45
+
+
 def test_all_that_waits_is_over_with_the_last_boot_and_what_searches_will_still_order(
     conn: sa.Connection,
 ) -> None:

@@ -372,6 +372,15 @@ def test_a_search_for_an_id_leads_to_its_page_and_nothing_is_explained(site: Sit
         303,
         f"/bisection/b{site.lab.bisection}",
     )
+    for wrong, said in (
+        ("kind=nope", "kind must be one of commits, mails,"),
+        ("after=WzFd", "give kind, too"),
+        ("kind=trees&after=WzFd", "is not a value of `next`"),
+    ):
+        refused = site.client.get(f"/search.json?q=mm&{wrong}")
+        assert refused.status_code == 400 and said in refused.text, refused.text
+    far = site.client.get("/search?q=mm&kind=commits&after=Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OV0")
+    assert far.status_code == 200 and "No more commits" in far.text
     for words in ("c99", "100% of_nothing", "\\", "' OR 1=1 --", "\0", "x" * 5000):
         text = site.client.get("/search", params={"q": words}).text
         assert "Nothing matches" in text or "Type a commit" in text, words

@@ -347,11 +347,15 @@ class Status(TypedDict):
 
 
 class Search(TypedDict):
-    """`/search.json?q=WORDS`: what matches every word, at most 20 of a kind."""
+    """`/search.json?q=WORDS`: what matches every word, 20 of a kind; `&kind=KIND&after=CURSOR` has
+    the next ones of a kind.
+    """
 
     query: str  # as it was searched: at most 200 characters
     # `kind` and `id`, if the query is the id of something that exists
     object: dict[str, Any] | None
+    hits: dict[str, int]  # how many there are, by kind
+    next: dict[str, str | None]  # cursor of the next ones, by kind; null if none follow
     # by the start of the commit, subject or author: `variant`, `commit`, `subject`, `author`,
     # `incident`, `comparison` (the latest)
     commits: list[dict[str, Any]]

@@ -235,7 +235,11 @@ OPERATIONS: Final[Sequence[Operation]] = (
         path="/search.json",
         about="Find what matches every word.",
         answers=["Search"],
-        query={"q": "words"},
+        query={
+            "q": "words",
+            "kind": "only these: commits, mails, tests, metrics, testboxes or trees",
+            "after": "of one kind: cursor, from `next` of the document",
+        },
     ),
     Operation(
         path="/posted.json",
