@@ -215,7 +215,13 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
     )
     make.a_swing(conn, comparison, testbox, change_pct=-18.1, state="bisecting")
     make.a_swing(
-        conn, comparison, testbox, HACKBENCH, change_pct=-1.5, state="noted", unit_job=HACKBENCH_JOB
+        conn,
+        comparison,
+        testbox,
+        HACKBENCH,
+        change_pct=-1.5,
+        state="not_bisected",
+        unit_job=HACKBENCH_JOB,
     )
     return comparison
 

@@ -162,7 +162,7 @@ def _compared(
             make.a_swing(conn, comparison, testbox, change_pct=-1.4, state="refuted")
         elif day == 50:
             make.a_swing(
-                conn, comparison, testbox, change_pct=2.2, direction="better", state="noted"
+                conn, comparison, testbox, change_pct=2.2, direction="better", state="not_bisected"
             )
 
 

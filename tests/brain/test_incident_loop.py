@@ -139,7 +139,7 @@ def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second
     brain.run()
     assert len(brain.store.db.bisections) == 1
     (*_, last) = [swing for swing in brain.swings if swing.metric == METRIC]
-    assert (last.state, last.source) == ("noted", "expected")
+    assert (last.state, last.source) == ("not_bisected", "expected")
     _, more = amended(
         brain, "later", made[2], "2032", FakeCommit(), FakeCommit(speed=80), FakeCommit()
     )

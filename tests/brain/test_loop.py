@@ -24,7 +24,7 @@ def test_a_branch_without_a_culprit_makes_no_mail(brain: MemoryBrain) -> None:
     assert brain.store.db.bisections == {}
 
 
-def test_an_improvement_is_noted_and_not_mailed(brain: MemoryBrain) -> None:
+def test_an_improvement_is_recorded_and_not_mailed(brain: MemoryBrain) -> None:
     base = brain.base
     brain.commit(*plain(3), FakeCommit(speed=109), *plain(3))
     brain.watch(base)

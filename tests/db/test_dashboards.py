@@ -235,7 +235,7 @@ def test_marks_tell_worse_from_better_and_lead_to_what_came_of_them(aged: Aged) 
     (known,) = text["annotation culprit known"]
     assert "/report/r1" in known and "culprit" in known
     assert len(text["annotation better"]) == len(LEVELS)
-    assert len(text["annotation noted, known or refuted"]) == 1
+    assert len(text["annotation not bisected, known or refuted"]) == 1
     assert text["annotation releases"] == ["Linux 6.12-rc3"]
 
 

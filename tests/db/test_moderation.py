@@ -166,7 +166,9 @@ def test_improvements_without_a_mail_of_their_own_are_reported_in_their_week(
         ended_at=NOW,
     )
     make.a_row(conn, comparison, testbox)
-    make.a_swing(conn, comparison, testbox, change_pct=9.0, direction="better", state="noted")
+    make.a_swing(
+        conn, comparison, testbox, change_pct=9.0, direction="better", state="not_bisected"
+    )
     day = timedelta(days=1)
     (found,) = office.tx.reports.improvements_between(NOW - day, NOW + day)
     assert (found.metric, found.change_pct, found.page, found.commit) == (

@@ -491,7 +491,9 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
         ended_at=monday + timedelta(days=2),
     )
     make.a_row(conn, comparison, testbox)
-    make.a_swing(conn, comparison, testbox, change_pct=9.0, direction="better", state="noted")
+    make.a_swing(
+        conn, comparison, testbox, change_pct=9.0, direction="better", state="not_bisected"
+    )
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:

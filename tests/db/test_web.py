@@ -22,8 +22,10 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.keep.health_page import health
 from swingbot.app.settings import load
+from swingbot.app.sheets import shown
 from swingbot.web.app import make_app
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages.kinds import PLURALS
@@ -390,14 +392,64 @@ def test_a_search_for_an_id_leads_to_its_page_and_nothing_is_explained(site: Sit
 
 
 def test_the_start_page_names_what_got_worse_its_culprit_and_its_mail(site: Site) -> None:
-    worse, noted = read.status(site.conn)["lately"]
+    worse, better = read.status(site.conn)["lately"]
     assert (worse["metric"], worse["direction"], worse["more"]) == (make.METRIC, "worse", 0)
     assert worse["incident"] == f"i{site.lab.incident}"
     assert worse["culprit"]["subject"] == scenario.SUBJECTS[scenario.CULPRIT]
     assert worse["culprit"]["author"] == "A Developer <dev@example.org>"
     assert "by A Developer," in page(site, "/")
     assert (worse["report"], worse["report_state"]) == (f"r{site.lab.report}", "sent")
-    assert (noted["incident"], noted["culprit"], noted["state"]) == (None, None, "noted")
+    assert (better["incident"], better["culprit"], better["state"]) == (None, None, "not_bisected")
+
+
+def test_an_incident_whose_bisection_a_person_began_is_among_what_changed(own_site: Site) -> None:
+    conn, lab = own_site.conn, own_site.lab
+    with_swing = read.status(conn)["lately"]
+    conn.execute(
+        sa.text("UPDATE swing SET bisection = NULL, state = 'refuted' WHERE bisection > 0")
+    )
+    conn.execute(
+        sa.text("UPDATE swing SET state = 'refuted' WHERE metric = :m"), {"m": make.METRIC}
+    )
+    conn.commit()
+    worse, better = read.status(conn)["lately"]
+    assert better == with_swing[1]
+    assert (worse["id"], worse["incident"]) == (None, f"i{lab.incident}")
+    assert (worse["direction"], worse["metric"]) == ("worse", make.METRIC)
+    assert worse["culprit"] == with_swing[0]["culprit"] and worse["report"] == f"r{lab.report}"
+    assert f'href="/incident/i{lab.incident}"' in page(own_site, "/")
+
+
+def test_a_comparison_says_what_became_of_each_swing_that_it_raised(own_site: Site) -> None:
+    conn, lab = own_site.conn, own_site.lab
+    address = f"/comparison/c{lab.comparison}"
+
+    def swings() -> str:
+        text = page(own_site, address)
+        return text[text.index('id="swings"') :].split("</section>")[0]
+
+    assert "confirmed, its culprit found" in swings() and "not bisected" in swings()
+    assert swings().count(f'href="/bisection/b{lab.bisection}"') == 1
+    conn.execute(
+        sa.text(
+            "UPDATE swing SET state = 'refuted', bisection = NULL, proof = :proof,"
+            ' evidence = \'{"reason": "four <pairs> agree"}\' WHERE metric = :m'
+        ),
+        {"proof": lab.comparison, "m": make.METRIC},
+    )
+    conn.commit()
+    assert f'refuted, measured by <a href="{address}"' in swings()
+    assert "four &lt;pairs&gt; agree" in swings()
+    kernels = ChildKernelRecords(ArtifactDirectory(own_site.artifacts).open)
+    text = shown(conn, f"c{lab.comparison}", kernels, counters=False)
+    said = text[text.index("Swings that it raised") :].splitlines()
+    assert said[1].endswith(f"refuted (c{lab.comparison}): four <pairs> agree"), said
+    (row,) = [
+        one
+        for one in own_site.client.get(f"{address}.json").json()["rows"]
+        if one["swing_state"] == "refuted"
+    ]
+    assert (row["metric"], row["proof"]) == (make.METRIC, f"c{lab.comparison}")
 
 
 def test_one_change_has_the_number_of_its_incidents_boots_on_every_page(own_site: Site) -> None:

@@ -628,7 +628,7 @@ CREATE TABLE swing (                                                    -- a row
     proof      bigint REFERENCES comparison,                            -- the pairs that were booted to confirm it
     evidence   jsonb NOT NULL DEFAULT '{}',                             -- {"answer", "bf", "pairs", "wanted", "reason"}
     state      text NOT NULL DEFAULT 'open'                             -- known: caused by known culprits that are still in the branch
-        CHECK (state IN ('suspected', 'refuted', 'open', 'bisecting', 'explained', 'noted', 'not_found', 'known')),
+        CHECK (state IN ('suspected', 'refuted', 'open', 'bisecting', 'explained', 'not_bisected', 'not_found', 'known')),
     bisection  bigint REFERENCES bisection,
     CONSTRAINT swing_once UNIQUE (comparison, testbox, unit_job, metric),
     CONSTRAINT swing_creep_has_anchor

@@ -59,19 +59,35 @@ FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tr
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
 # One row an incident (its largest change), or a swing that has none yet; of each direction the
-# latest.
+# latest. An incident whose bisection was begun by a person has no swing.
 _LATELY = """
 WITH of_swing AS (
-  SELECT s.*, c.created_at, t.name AS tree, coalesce(i.merged_into, i.id) AS incident
+  SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+    s.source, s.evidence, s.bisection, c.created_at, t.name AS tree,
+    coalesce(i.merged_into, i.id) AS incident
   FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
   LEFT JOIN (bisection_family b JOIN incident_bisection o ON o.bisection = b.id)
     ON b.root = s.bisection
   LEFT JOIN incident i ON i.id = o.incident LEFT JOIN bisection k ON k.id = s.bisection
   WHERE s.state NOT IN ('known', 'refuted') AND k.status IS DISTINCT FROM 'not_reproduced'
+), of_person AS (
+  SELECT NULL::bigint AS id, i.comparison, b.testbox, b.unit_job, b.metric,
+    CASE WHEN d.better IS NULL THEN 'changed'
+      WHEN (f.change_pct > 0) = (d.better = 'higher') THEN 'better' ELSE 'worse' END AS direction,
+    f.change_pct, 'explained' AS state, 'base' AS source, '{}'::jsonb AS evidence,
+    b.id AS bisection, i.created_at, t.name AS tree, i.id AS incident
+  FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit
+  JOIN incident_bisection o ON o.incident = i.id JOIN bisection b ON b.id = o.bisection
+  JOIN v_searches f ON f.search = 'b' || b.id AND f.commits = ARRAY[v.commit]
+  LEFT JOIN LATERAL (SELECT detail->>'better' AS better FROM comparison_row
+    WHERE (unit_job, metric) = (b.unit_job, b.metric) AND testbox = b.testbox
+    ORDER BY comparison DESC LIMIT 1) d ON true
+  WHERE i.merged_into IS NULL AND f.change_pct IS NOT NULL
+    AND i.id NOT IN (SELECT incident FROM of_swing WHERE incident IS NOT NULL)
 ), largest AS (
   SELECT DISTINCT ON (incident, CASE WHEN incident IS NULL THEN id END) *,
     CASE WHEN incident IS NULL THEN 0 ELSE count(*) OVER (PARTITION BY incident) - 1 END AS further
-  FROM of_swing
+  FROM (SELECT * FROM of_swing UNION ALL SELECT * FROM of_person) every
   ORDER BY incident, CASE WHEN incident IS NULL THEN id END, abs(change_pct) DESC, id
 ), latest AS (
   SELECT *, row_number() OVER (PARTITION BY direction

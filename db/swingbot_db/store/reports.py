@@ -63,7 +63,7 @@ GROUP BY r.metric, r.testbox, r.passed ORDER BY r.metric, r.testbox, r.passed
 """
 
 
-# Improvements without a mail of their own: swings that were noted but not bisected, and culprits
+# Improvements without a mail of their own: swings that were not bisected, and culprits
 # whose first mail is a draft.
 _IMPROVEMENTS: Final = """
 SELECT t.name AS tree, t.branch, s.testbox, coalesce(x.facts->>'label', '') AS label, s.unit_job,
@@ -77,7 +77,7 @@ FROM swing s JOIN comparison_pair c ON c.id = s.comparison LEFT JOIN comparison 
 JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head JOIN testbox x ON x.name = s.testbox
 LEFT JOIN bisection k ON k.id = s.bisection
 LEFT JOIN v_searches f ON f.search = 'b' || k.id AND f.status IN ('credible_set', 'creep')
-WHERE s.direction = 'better' AND s.state IN ('noted', 'not_found')
+WHERE s.direction = 'better' AND s.state IN ('not_bisected', 'not_found')
   AND k.status IS DISTINCT FROM 'not_reproduced'
   AND coalesce(p.ended_at, c.ended_at) >= :begin AND coalesce(p.ended_at, c.ended_at) < :end
 UNION ALL

@@ -146,6 +146,8 @@ class Swings(Rows):
         )
         return [
             swing
-            for swing in self.in_state("open", "bisecting", "explained", "noted", "not_found")
+            for swing in self.in_state(
+                "open", "bisecting", "explained", "not_bisected", "not_found"
+            )
             if swing.bisection in own
         ]

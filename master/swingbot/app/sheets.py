@@ -11,6 +11,7 @@ from swingbot.adapters.kernel_reader import ChildKernelRecords
 from swingbot.app.documents import kind_with_numbers
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
+from swingbot.core.report.parts.swings import swing_lines
 from swingbot.core.report.parts.why import why_lines
 from swingbot.core.report.table.formats import FORMS, HEADLINES, NothingToShow, as_csv, as_text
 from swingbot.core.report.table.sheet import Sheet, sheet_of_bisection
@@ -37,10 +38,11 @@ def shown(conn: Connection, id_: str, kernels: KernelRecords, *, counters: bool)
     explain(read, kernels, conn, document)
     sheet = sheet_of(read, kernels, conn, document)
     beside = why_lines(document["why"], [kernel.name for kernel in sheet.kernels])
+    swings = swing_lines(document["rows"])
     return "\n".join(
         [
             as_text(sheet, counters=counters),
-            *(["\n".join([*beside, ""])] if beside else []),
+            *("\n".join([*lines, ""]) for lines in (swings, beside) if lines),
             *(_changed(sheet, one) for one in document["kernel_changes"]),
         ]
     )

@@ -296,9 +296,9 @@ def test_a_row_has_one_swing(store: Store, lab: Lab) -> None:
             tx, number, "suspected", source="creep", anchor=lab.kernels[0].id, reason="w"
         )
         assert (swing.source, swing.anchor, swing.bisection) == ("creep", lab.kernels[0].id, None)
-        tx.swings.add(new_swing(number, direction="better", change_pct=2.0, state="noted"))
-        assert tx.swings.in_state("noted") == []
-        assert tx.swings.in_state("noted", "suspected") == [swing]
+        tx.swings.add(new_swing(number, direction="better", change_pct=2.0, state="not_bisected"))
+        assert tx.swings.in_state("not_bisected") == []
+        assert tx.swings.in_state("not_bisected", "suspected") == [swing]
     with pytest.raises(REFUSED), store.transaction() as tx:
         tx.swings.add(new_swing(number, metric="no.such.row"))
 

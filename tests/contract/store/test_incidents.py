@@ -429,7 +429,7 @@ def test_improvements_are_swings_that_nobody_searches(store: Store, case: Case) 
     with store.transaction() as tx:
         tip = a_comparison(tx, case.lab, kind="watch")
         tx.comparisons.replace_rows(tip, [(case.lab.spec, a_row(pct=8.0))])
-        tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="noted"))
+        tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="not_bisected"))
         tx.comparisons.set_status(tip, "done")
         long_ago, far = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
         (found,) = tx.reports.improvements_between(long_ago, far)
@@ -450,9 +450,9 @@ def test_an_improvement_is_what_its_bisection_found(
         tip = a_comparison(tx, case.lab, kind="watch")
         tx.comparisons.replace_rows(tip, [(case.lab.spec, a_row(pct=8.0))])
         tx.comparisons.set_status(tip, "done")
-        tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="noted"))
+        tx.swings.add(new_swing(tip, direction="better", change_pct=8.0, state="not_bisected"))
         search = a_bisection(tx, case.lab, request_key=status)
-        (swing,) = tx.swings.in_state("noted")
+        (swing,) = tx.swings.in_state("not_bisected")
         tx.swings.set_state(swing.id, "not_found", search)
         culprits = [{**one, "parent": low, "change_pct": 6.0} for one in members]
         facts = {"culprits": culprits, "members": members, "change_pct": 6.0}

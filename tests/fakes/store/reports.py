@@ -202,7 +202,7 @@ class Reports(Noun):
             ended = (proof.ended_at if proof else None) or own.ended_at
             if (
                 swing.direction != "better"
-                or swing.state not in ("noted", "not_found")
+                or swing.state not in ("not_bisected", "not_found")
                 or ended is None
                 or not begin <= ended < end
             ):

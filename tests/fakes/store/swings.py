@@ -128,7 +128,9 @@ class Swings(Noun):
             above = self.db.bisections[above].parent
         return [
             swing
-            for swing in self.in_state("open", "bisecting", "explained", "noted", "not_found")
+            for swing in self.in_state(
+                "open", "bisecting", "explained", "not_bisected", "not_found"
+            )
             if swing.bisection in own
         ]
 

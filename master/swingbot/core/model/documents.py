@@ -186,7 +186,8 @@ class Row(RowKeys):
     p: float | None
     paired: bool | None
     swing: int | None  # number of the swing that it raised
-    # `suspected`, `refuted`, `open`, `bisecting`, `explained`, `noted`, `not_found` or `known`
+    # `suspected`, `refuted`, `open`, `bisecting`, `explained`, `not_bisected`, `not_found`,
+    # `known`
     swing_state: str | None
     swing_source: str | None  # `base`, `history`, `creep`, `spread` or `expected`
     bisection: str | None  # id of the bisection of that swing

@@ -314,8 +314,10 @@ class RecentChange(TypedDict):
     # it
     spread_ratio: float | None
     incident: str | None
-    id: int  # number of the swing
-    comparison: str  # id of the comparison that measured the change: of the incident if it has one
+    id: int | None  # number of the swing; null: a person began the bisection of the incident
+    # id of the comparison that measured the change: of the incident if it has one; null: the
+    # comparison of an incident without a swing has not begun
+    comparison: str | None
     change_pct: float  # head against base in percent
     more: int  # further changes of the same incident
     culprit: dict[str, Any] | None  # `commit`, `subject`, `author`

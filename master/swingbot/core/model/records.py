@@ -484,7 +484,7 @@ class NewSwing:
     metric: str
     direction: Direction
     change_pct: float
-    state: Literal["suspected", "noted"]
+    state: Literal["suspected", "not_bisected"]
     source: SwingSource
     reason: str  # what raised the alarm, as a phrase
     anchor: int | None = None  # as in Swing

@@ -49,7 +49,7 @@ Phase = Literal["history", "ends", "search", "confirm"]
 Direction = Literal["worse", "better", "changed"]
 # known: caused by known culprits that are still in the branch
 SwingState = Literal[
-    "suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found", "known"
+    "suspected", "refuted", "open", "bisecting", "explained", "not_bisected", "not_found", "known"
 ]
 SwingSource = Literal["base", "history", "creep", "spread", "expected"]  # what raised the alarm
 GateAnswer = Literal["pass", "fail", "not run"]  # of a completed gate

@@ -64,5 +64,5 @@ def cancel_bisection(
             settle(git, tx, above[0])
         for swing in tx.swings.of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
-                tx.swings.set_state(swing.id, "noted")
+                tx.swings.set_state(swing.id, "not_bisected")
         return status

@@ -115,7 +115,7 @@ def resume(
             if want.key not in seen:
                 order_boot(catalogue.kconfigs, tx, bisection, points[want.idx][0], want)
         for swing in tx.swings.of_bisection(number):
-            if swing.state in ("not_found", "noted"):
+            if swing.state in ("not_found", "not_bisected"):
                 tx.swings.set_state(swing.id, "bisecting")
         if isinstance(request.by, Person):
             note_extension(tx.access, request.by, request.id, planned.testbox_seconds)

@@ -38,7 +38,7 @@ def screen_tip(
     boot_means: dict[tuple[str, str, str], list[float]],
 ) -> None:
     """Record the swings of a judged watch comparison: `suspected` if a bisection may follow, else
-    `noted`.
+    `not_bisected`.
 
     `boot_means`: means of the tip's boots, by (testbox, unit job, metric).
     """
@@ -91,7 +91,7 @@ def _compare_with_expected(
             metric=row.metric,
             direction=plan.direction_of(effect, row.better),
             change_pct=row.change_pct,
-            state="noted",
+            state="not_bisected",
             source="expected",
             reason=reason,
         )
@@ -225,7 +225,7 @@ def _note(
                 metric=row.metric,
                 direction=direction,
                 change_pct=100.0 * math.expm1(alarm.effect),
-                state="suspected" if suspect else "noted",
+                state="suspected" if suspect else "not_bisected",
                 source=alarm.source,
                 anchor=anchor if suspect else None,
                 reason=alarm.why,

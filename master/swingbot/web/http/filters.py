@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.conclusion import same_mean
 from swingbot.core.plan.branch_patches import tally
+from swingbot.core.report.parts.swings import outcome, reason
 from swingbot.core.stats.findings_text import history_lines
 from swingbot.core.table import verdict
 from swingbot.core.text.numbers import duration, times_the_spread, typeset
@@ -165,6 +166,8 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "patch_counts": patch_counts,
     "history_lines": history_lines,
     "swing_change": swing_change,
+    "swing_outcome": outcome,
+    "swing_reason": reason,
     "of_spread": of_spread,
     "probability": probability,
     "duration": partial(duration, none=MISSING),

@@ -19,6 +19,7 @@ from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.documents import Table
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.report.parts.swings import swings_of
 from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
 from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings
@@ -99,6 +100,7 @@ class TablePages:
             "one": one,
             "rules": [{"name": rule, "words": in_words(rule)} for rule in sheet.against],
             "result": _result(shown),
+            "swings": swings_of(document["rows"]),
             "acts": [] if one else acts_of(document, rows_shown),
             "search": searches(document, rows_shown),
             "same_image": _same_image(document),
