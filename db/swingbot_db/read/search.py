@@ -80,9 +80,9 @@ def search(conn: sa.Connection, query: str, kind: str = "", after: str = "") -> 
     """What matches every word of `query`, at most LIMIT of each kind.
 
     Keys: `query` (as searched), `object` ({"kind", "id"} if it is the id of something that exists,
-    else None), `hits` and `next` (of each kind, how many there are, and the cursor of the next
-    ones), and the lists `commits`, `mails`, `tests`, `metrics`, `testboxes` and `trees`. With
-    `kind`, only these are searched, `after` a cursor.
+    else None), `hits` (how many there are of each kind), `next` (the cursor of the next ones of
+    each kind that has more), and the lists `commits`, `mails`, `tests`, `metrics`, `testboxes` and
+    `trees`. With `kind` only these are searched, `after` a cursor.
 
     Raises ValueError for an unknown kind, BadCursor.
     """
@@ -95,7 +95,9 @@ def search(conn: sa.Connection, query: str, kind: str = "", after: str = "") -> 
     document |= {"hits": {}, "next": {}, **{name: [] for name in KINDS}}
     for name in (kind,) if kind else KINDS:
         hits, found = _piece(conn, name, text, after)
-        document["hits"][name], document["next"][name], document[name] = hits, found.next, found
+        document["hits"][name], document[name] = hits, found
+        if found.next is not None:
+            document["next"][name] = found.next
     return document
 
 

@@ -357,7 +357,7 @@ class Search(TypedDict):
     # `kind` and `id`, if the query is the id of something that exists
     object: dict[str, Any] | None
     hits: dict[str, int]  # how many there are, by kind
-    next: dict[str, str | None]  # cursor of the next ones, by kind; null if none follow
+    next: dict[str, str]  # cursor of the next ones, by kind, where some follow
     # by the start of the commit, subject or author: `variant`, `commit`, `subject`, `author`,
     # `incident`, `comparison` (the latest)
     commits: list[dict[str, Any]]
