@@ -253,8 +253,8 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
             "runs: 1\n",
             (
                 "jobs/j.yaml:1: the job names no benchmark; known are anon-touch, dbench, fio, "
-                "hackbench, iperf, kbuild, memcg, memory-idle, netperf, page-cache, "
-                "page-fault, perf-bench-epoll, perf-bench-futex, "
+                "hackbench, huge-pages, iperf, kbuild, memcg, memory-idle, netperf, "
+                "page-cache, page-fault, perf-bench-epoll, perf-bench-futex, "
                 "perf-bench-sched-messaging, perf-bench-sched-pipe, "
                 "perf-bench-syscall, pgbench, redis, stress-ng, tbench, vma-storm, "
                 "will-it-scale"
