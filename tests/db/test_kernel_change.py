@@ -138,6 +138,10 @@ def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: 
         assert words in page, words
     printed = change_text(kernel, most=20)
     assert "free_unref_page_commit                       276     269      -7" in printed
+    document = site.client.get(f"/comparison/c{site.lab.comparison}.json").json()
+    ends = [one["variant"]["id"] for one in document["arms"]]
+    link = f'<a href="/variant/{ends[1]}/patch?since={ends[0]}&amp;function='
+    assert link in page, "several commits lie between: the function leads to those that change it"
 
 
 def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: Path) -> None:

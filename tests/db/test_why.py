@@ -227,7 +227,7 @@ def test_a_function_leads_to_the_hunks_that_change_it(lab: Lab, tmp_path: Path) 
     lab.conn.commit()
     engine = make_engine(str(lab.conn.engine.url.render_as_string(hide_password=False)))
     settings = Settings(maildir=tmp_path / "mail")
-    pages_of = PatchPages(SnapshotReader(engine, read), Renderer(settings), mirror.patch)
+    pages_of = PatchPages(SnapshotReader(engine, read), Renderer(settings), mirror)
     app = make_app(settings, engine, read, kept_by(nothing), pages_of.routes())
     with TestClient(app) as client:
         page = client.get(f"/variant/v{number}/patch?function=used").text
@@ -236,6 +236,26 @@ def test_a_function_leads_to_the_hunks_that_change_it(lab: Lab, tmp_path: Path) 
         page = client.get(f"/variant/v{number}/patch?function=alloc_page").text
         assert "No hunk changes <code>alloc_page</code> itself" in page
         assert client.get("/variant/v99/patch").status_code == 404
+        find = sa.text("SELECT variant FROM comparison_arm WHERE comparison = :c AND arm = 0")
+        first = lab.conn.execute(find, {"c": lab.comparison}).scalar_one()
+        base, *_, last = make_fakelinux(
+            tmp_path / "three",
+            [FakeCommit(speed=80), FakeCommit(kind="header"), FakeCommit(speed=70)],
+        )
+        mirror.fetch_branch("t", str(tmp_path / "three"), "main")
+        for variant, of in ((first, base), (number, last)):
+            lab.conn.execute(set_commit, {"commit": of, "id": variant})
+        lab.conn.commit()
+        address = f"/variant/v{number}/patch?since=v{first}&function=used&file=mm/page_alloc.o"
+        page = client.get(address).text
+        assert (
+            "2 of 2 commits that touch" in page and page.count("+__attribute__((used)) static") == 2
+        )
+        whole = client.get(address.partition("&file")[0]).text
+        assert "2 of 3 commits" in whole and "<h2>Others</h2>" in whole
+        none = client.get(address.replace("=used", "=alloc_page")).text
+        assert "No hunk changes <code>alloc_page</code> itself" in none
+        assert client.get(address.replace(f"v{first}", "v99")).status_code == 404
     engine.dispose()
 
 

@@ -98,7 +98,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
-        *PatchPages(source, renderer, mirror.patch).routes(),
+        *PatchPages(source, renderer, mirror).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *DocumentationPages(renderer, folder("docs")).routes(),
         *wheel.routes(renderer, lambda: offered_wheel(""), "open"),

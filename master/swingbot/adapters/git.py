@@ -486,6 +486,18 @@ class Mirror:
 
         return self._copies.get((patch_id, good, bad), ask)
 
+    def touching(self, good: str, bad: str, source: str, most: int) -> list[tuple[str, str]]:
+        """Return the latest `most` commits after `good` up to and including `bad`, newest first,
+        with their subjects: those that touch the C or assembler file `source`, named without its
+        ending; "": all of them. Merges are left out."""
+        files = [f":(literal){source}{ending}" for ending in (".c", ".S")] if source else []
+        words = ("log", "--no-merges", f"--max-count={most}", "--no-show-signature")
+        output = self._git(
+            *(*words, "--format=%H%x00%s", f"{good}..{bad}", "--", *files),
+            timeout=limits.PLACES_SECONDS,
+        )
+        return [(line[:40], line[41:]) for line in output.splitlines()]
+
     def patch(self, commit: str) -> bytes:
         """Return `commit` as a mail for `git am`.
 

@@ -209,7 +209,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
-        *PatchPages(source, renderer, Mirror(settings.mirror).patch).routes(),
+        *PatchPages(source, renderer, Mirror(settings.mirror)).routes(),
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *TableForm(renderer, forms, submitter, patch_bytes, planning).routes(),
