@@ -191,7 +191,8 @@ class MetricPages:
         """The counters that moved most with the largest change shown; None: no change is claimed
         there."""
         commits = {point["commit"] for point in shown.points if point["level"] is not None}
-        found = self._histories.counters(document, commits, shown.boots_of_counters())
+        boots = [boot["boot"] for _, boot in shown.boots_of_counters]
+        found = self._histories.counters(document, commits, boots)
         if found is None:
             return None
         row: Row = {"source": found.source, "commit": found.commit, "change": found.change}

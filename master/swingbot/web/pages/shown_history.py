@@ -142,21 +142,21 @@ class ShownHistory:
             most=most,
         )
 
-    def boots_of_counters(self) -> list[str]:
-        """Boots of the plot in which counters are read: those that are drawn, of a long history
-        fewer, and all of the commit that is 100 %."""
-        document = self.document
-        shown = _boots(self.points, document["testbox"])
+    @cached_property
+    def boots_of_counters(self) -> list[tuple[int, Row]]:
+        """Columns and boots of the plot in which counters are read: those that are drawn, of a long
+        history fewer, and all of the commit that is 100 %."""
+        shown = self._shown
         some, _ = chosen_boots(HistorySeries(name="", boots=shown), _COUNTER_BOOTS)
-        whole = [
-            boot
-            for point, boots in zip(self.points, shown, strict=True)
-            if point["commit"] == self._counters_of
-            for boot in boots
-        ]
-        return list(
-            dict.fromkeys([*(one.boot["boot"] for one in some), *(b["boot"] for b in whole)])
-        )
+        found = {one.boot["boot"]: (one.column, dict(one.boot)) for one in some}
+        for at, point in enumerate(self.points):
+            if point["commit"] == self._counters_of:
+                found |= {one["boot"]: (at, one) for one in shown[at]}
+        return sorted(found.values(), key=lambda one: one[0])
+
+    @cached_property
+    def _shown(self) -> list[list[Row]]:
+        return _boots(self.points, self.document["testbox"])
 
     @cached_property
     def _counters_of(self) -> str:
@@ -167,10 +167,9 @@ class ShownHistory:
     def counters(self, found: CountersBeside) -> tuple[History, list[ShownCounter]]:
         """The plot of the metric and of the counters beside it, over the same commits."""
         document, columns, by_time = self.document, self.points, self.view.by == "time"
-        shown = _boots(columns, document["testbox"])
         means = {name: found.means[name] for name in _names(found) if name in found.means}
         read = {boot for of in means.values() for boot in of}
-        kept = [(at, one) for at, of in enumerate(shown) for one in of if one["boot"] in read]
+        kept = [(at, one) for at, one in self.boots_of_counters if one["boot"] in read]
         own = {one["boot"]: one["mean"] for _, one in kept}
         series: list[HistorySeries] = []
         counters: list[ShownCounter] = []
@@ -192,7 +191,7 @@ class ShownHistory:
             counters.append(ShownCounter(name=name, mark=len(series), commit=commit))
             series.append(HistorySeries(name=name, boots=boots, scale=100.0 / level))
         at = {point["commit"]: index for index, point in enumerate(columns)}
-        times = [one["booted_at"] for of in shown for one in of] if by_time else []
+        times = [one["booted_at"] for of in self._shown for one in of] if by_time else []
         history = History(
             subject=PlotSubject(
                 testbox=document["testbox"],
