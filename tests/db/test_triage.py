@@ -321,3 +321,12 @@ def test_the_navigation_marks_the_page_one_is_on(
 def test_an_emulated_testbox_is_labelled_once(pages: TestClient) -> None:
     for path in ("/", "/incident/i1", f"/tree/{TREES[0]}"):
         assert pages.get(path).text.count("instruction-count clock; 1 vCPU") == 1, path
+
+
+def test_a_bisection_on_a_lost_testbox_has_no_time_left_also_between_boots(
+    conn: sa.Connection,
+) -> None:
+    running = read.bisection(conn, "b2")
+    assert (running["status"], running["testbox"]) == ("running", "bare1")
+    assert running["eta_seconds"] is None
+    assert "testbox bare1 is lost: no answer on port 22" in running["waits"][0]

@@ -169,6 +169,8 @@ def bisection(
     document["waits"] = []
     if running:
         queued, troubles = rows(conn, _QUEUED, id=number), queue.troubles if queue else {}
+        # Its next boots are of that testbox, also while none is queued.
+        queued = [*queued, {"testbox": row["testbox"], "state": "waiting"}]
         document["waits"] = testbox_status.waits(conn, queued, troubles)
     if running:
         document |= _progress(row, points, log)
