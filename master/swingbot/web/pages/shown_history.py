@@ -111,7 +111,8 @@ class ShownHistory:
         relative = own and not alone and bool(self.percent_of)
         columns = [*self.points]
         scale = 100.0 / self._level_at(document)[1] if relative else 1.0
-        series = [HistorySeries(name="", boots=_boots(columns, testbox), scale=scale)]
+        measured = self._shown if own else _boots(columns, testbox)
+        series = [HistorySeries(name="", boots=measured, scale=scale)]
         for (name, other), boots in zip(self.beside, self._drawn, strict=True):
             if not relative or not boots:
                 continue
