@@ -244,6 +244,7 @@ def test_a_list_in_pieces_is_the_whole_list(site: Site, plural: str) -> None:
     rows, wanted = [row for piece in pieces for row in piece], whole.json()
     for row in (*rows, *wanted):
         row.pop("seconds", None)  # so far
+        row.pop("queue_end", None)  # from now
     assert rows == wanted
     assert {len(piece) for piece in pieces[:-1]} <= {2} and len(pieces[-1]) <= 2
 
