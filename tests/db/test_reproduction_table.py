@@ -354,13 +354,15 @@ def test_a_kit_that_takes_long_keeps_no_other_waiting_and_is_written_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     an_experiment_with_files(world)
-    dear, gone, go = world.kit("e1"), threading.Event(), threading.Event()
+    dear, begun, gone, go = world.kit("e1"), threading.Event(), threading.Event(), threading.Event()
     other = replace(dear, id="e2")
     write, written = Reproductions.write, list[str]()
 
     def slow(made: Reproductions, kit: Kit, target: Path) -> int:
         written.append(kit.id)
-        assert kit.id == "e2" or go.wait(600)
+        if kit.id == "e1":
+            begun.set()
+            assert go.wait(600)
         return write(made, kit, target)
 
     def leaves() -> None:
@@ -371,6 +373,7 @@ def test_a_kit_that_takes_long_keeps_no_other_waiting_and_is_written_once(
     with ThreadPoolExecutor(3) as threads:
         try:
             twice = [threads.submit(world.made.kept, dear) for _ in range(2)]
+            assert begun.wait(600)  # so that the one who leaves waits for it
             left = threads.submit(leaves)
             assert world.made.kept(other).is_file()
             gone.set()
