@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 _TIME = r"\d{1,9}\.\d{1,9}"
 _NS = r"\d{1,10}"
@@ -30,18 +31,12 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError without a complete result.
     """
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:1000]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"anon-touch printed {len(lines)} result lines, expected one")
-    kilobytes, passes = int(lines[0]["bytes"]) / 1024, int(lines[0]["passes"])
+    found = result_line("anon-touch", LINE, files)
+    kilobytes, passes = int(found["bytes"]) / 1024, int(found["passes"])
     pages = int(kilobytes) // 4
-    if (wanted := params.get("size", "")).isdecimal() and int(wanted) != int(lines[0]["bytes"]):
-        raise ParseError(f"anon-touch went over {lines[0]['bytes']} bytes, not {wanted}")
-    touch, retouch, free = (float(lines[0][name]) for name in ("touch", "retouch", "free"))
+    if (wanted := params.get("size", "")).isdecimal() and int(wanted) != int(found["bytes"]):
+        raise ParseError(f"anon-touch went over {found['bytes']} bytes, not {wanted}")
+    touch, retouch, free = (float(found[name]) for name in ("touch", "retouch", "free"))
     if kilobytes < 1 or passes < 1 or min(touch, retouch, free) <= 0:
         raise ParseError("anon-touch went over no memory, or no time passed")
     return {
@@ -49,9 +44,9 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         "touch_throughput": kilobytes / touch,
         "retouch_throughput": kilobytes * passes / retouch,
         "free_throughput": kilobytes / free,
-        "system_time": float(lines[0]["system"]),
+        "system_time": float(found["system"]),
         **{
-            f"{phase}_p{percent}": int(lines[0][f"{phase}_p{percent}"]) / 1000
+            f"{phase}_p{percent}": int(found[f"{phase}_p{percent}"]) / 1000
             for phase, accesses in (("touch", pages), ("retouch", pages * passes))
             for percent in (50, 99)
             if has_enough(percent, accesses)

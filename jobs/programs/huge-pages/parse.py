@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 MIGRATED = 1000  # pages; of fewer the work that does not depend on them is too much
 LINE = re.compile(
@@ -22,14 +23,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError without a complete result, or if nothing became huge.
     """
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:500]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"huge-pages printed {len(lines)} result lines, expected one")
-    (line,) = lines
+    line = result_line("huge-pages", LINE, files)
     if line["test"] != params.get("test", line["test"]):
         raise ParseError(f"huge-pages did {line['test']}, not {params['test']}")
     asked, huge, seconds = int(line["asked"]), int(line["huge"]), float(line["seconds"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 PAGE = 4096
 _TIME = r"\d{1,9}\.\d{1,9}"
@@ -24,14 +25,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError without a complete result, or if the pages were not charged to the groups.
     """
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:1000]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"memcg printed {len(lines)} result lines, expected one")
-    (line,) = lines
+    line = result_line("memcg", LINE, files)
     groups, pages = int(line["groups"]), int(line["pages"])
     for name, done in (("groups", groups), ("pages", pages)):
         if (wanted := params.get(name, "")).isdecimal() and int(wanted) != done:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from swingbot_jobs.reading.percentile import has_enough
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 LINE = re.compile(
     r"page-cache: test=(?P<test>read|truncate|mmap) bytes=(?P<bytes>\d{1,15})"
@@ -23,14 +24,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     """Return the rate in KB/s and percentiles in us. Raises ParseError without a complete
     result.
     """
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:500]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"page-cache printed {len(lines)} result lines, expected one")
-    (line,) = lines
+    line = result_line("page-cache", LINE, files)
     if line["test"] != params.get("test", line["test"]):
         raise ParseError(f"page-cache did {line['test']}, not {params['test']}")
     if (wanted := params.get("size", "")).isdecimal() and int(wanted) != int(line["bytes"]):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 LINE = re.compile(
     r"page-fault: mode=(?P<mode>process|thread) tasks=(?P<tasks>\d{1,9})"
@@ -22,17 +23,11 @@ LINE = re.compile(
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """Return page faults per second of each task. Raises ParseError without a complete result."""
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:500]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"page-fault printed {len(lines)} result lines, expected one")
+    found = result_line("page-fault", LINE, files)
     tasks, faults, seconds = (
-        int(lines[0]["tasks"]),
-        int(lines[0]["faults"]),
-        float(lines[0]["seconds"]),
+        int(found["tasks"]),
+        int(found["faults"]),
+        float(found["seconds"]),
     )
     expected = params.get("nr_task", "")
     if expected.isdecimal() and tasks != int(expected):
@@ -40,7 +35,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     if tasks < 1 or faults < 1 or seconds <= 0:
         raise ParseError("page-fault counted no faults, or no time passed")
     return {
-        "per_thread_ops" if lines[0]["mode"] == "thread" else "per_process_ops": faults
+        "per_thread_ops" if found["mode"] == "thread" else "per_process_ops": faults
         / seconds
         / tasks
     }

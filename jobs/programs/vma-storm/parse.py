@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.reading.result_line import result_line
 
 LINE = re.compile(
     r"vma-storm: areas=(?P<areas>\d{1,9}) writers=(?P<nr_task>\d{1,9}) readers=(?P<readers>\d{1,9})"
@@ -19,14 +20,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     Raises ParseError without exactly one result of the threads that the job asked for.
     """
-    lines = [
-        match
-        for line in files.get("stdout", "").splitlines()
-        if (match := LINE.fullmatch(line.strip()[:1000]))
-    ]
-    if len(lines) != 1:
-        raise ParseError(f"vma-storm printed {len(lines)} result lines, expected one")
-    found = lines[0]
+    found = result_line("vma-storm", LINE, files)
     for name in ("areas", "nr_task", "readers"):
         if (wanted := params.get(name, "")).isdecimal() and int(wanted) != int(found[name]):
             raise ParseError(f"vma-storm had {name} {found[name]}, not {wanted}")
