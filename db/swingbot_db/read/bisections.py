@@ -172,7 +172,6 @@ def bisection(
         # Its next boots are of that testbox, also while none is queued.
         queued = [*queued, {"testbox": row["testbox"], "state": "waiting"}]
         document["waits"] = testbox_status.waits(conn, queued, troubles)
-    if running:
         document |= _progress(row, points, log)
         document["eta_seconds"] = document["eta_note"] = None
     if running and not document["waits"]:

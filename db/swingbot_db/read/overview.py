@@ -214,7 +214,7 @@ def reachable(conn: sa.Connection) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenLab:
-    """All that waits: testboxes, open requests, what is open by kind, and the queue."""
+    """Testboxes, open requests, what is open by kind, and the queue."""
 
     queue: LabQueue
     testboxes: list[Row]
@@ -237,7 +237,7 @@ def _lab(conn: sa.Connection) -> _OpenLab:
 
 
 def queue_end(conn: sa.Connection) -> QueueEnd:
-    """When all that waits will be over."""
+    """When the queue of the lab ends."""
     return _lab(conn).end()
 
 

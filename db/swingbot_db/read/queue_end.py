@@ -1,4 +1,4 @@
-"""When all that waits will be over: of a testbox, and of the whole lab.
+"""When the queue ends, of a testbox and of the whole lab.
 
 The ends are those that tables and bisections show (`estimate.LabQueue`).
 """

@@ -50,7 +50,7 @@ def left(facts: Facts) -> str:
 
 
 def queue_end(end: Facts) -> str:
-    """When all that waits will be over, or why that is not known."""
+    """When the queue ends, or why that is not known."""
     if end["seconds"] is None:
         return f"unknown: {end['why']}"
     if end["until"] is None:

@@ -212,8 +212,8 @@ class TimeOfATestbox(TypedDict):
 
 
 class QueueEnd(TypedDict):
-    """When all that waits will be over, of a testbox or of the lab, estimated as the time that is
-    left of tables and bisections is. What nobody has requested yet is not foreseen.
+    """When the queue of a testbox or of the lab ends. The estimate is that of tables and
+    bisections; it does not foresee requests.
     """
 
     seconds: float | None  # from now; 0: nothing waits; null: not known

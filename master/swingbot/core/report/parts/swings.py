@@ -31,7 +31,7 @@ def outcome(row: Row) -> str:
 
 
 def reason(row: Row) -> str:
-    """Why a swing was refuted or is known, or why it is not bisected; empty if nobody said."""
+    """Return the recorded reason for the state of a swing, empty if there is none."""
     if row["evidence"] is None or row["swing_state"] not in ("refuted", "known", "not_bisected"):
         return ""
     return clean(row["evidence"]["reason"] or row["evidence"]["alarm"] or "")
