@@ -8,50 +8,14 @@
  * own path is most of what is measured; one of `mixed` compresses to about a third.
  * The duration of every access is kept, in memory that is locked; percentiles are of all accesses of a kind.
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
+
+#define PROGRAM "anon-touch"
+#include "micro.h"
 
 #define PAGE 4096UL
 #define WORDS (PAGE / sizeof(uint64_t))
-
-static void die(const char *what)
-{
-	fprintf(stderr, "anon-touch: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		die("clock_gettime");
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-/* nanoseconds, at most UINT32_MAX (4.3 s) */
-static uint32_t since(uint64_t before, uint64_t after)
-{
-	return after - before > UINT32_MAX ? UINT32_MAX : after - before;
-}
-
-static unsigned long number(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (!value || *end || *text == '-') {
-		fprintf(stderr, "anon-touch: '%s' is not a number above 0\n", text);
-		exit(2);
-	}
-	return value;
-}
 
 static uint64_t scrambled(uint64_t x)
 {
@@ -79,13 +43,6 @@ static unsigned long step_of(unsigned long pages)
 	while (common_divisor(step, pages) != 1)
 		step++;
 	return step;
-}
-
-static int order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static uint32_t *locked(unsigned long entries)
@@ -141,7 +98,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < pages; i++, before = after) {
 		fill(memory + i * WORDS, i, mixed);
 		after = now();
-		first[i] = since(before, after);
+		first[i] = between(before, after);
 	}
 	touched = before;
 	for (unsigned long pass = 0; pass < passes; pass++)
@@ -152,7 +109,7 @@ int main(int argc, char **argv)
 			page[2]++;
 			page[2]--;
 			after = now();
-			later[pass * pages + i] = since(before, after);
+			later[pass * pages + i] = between(before, after);
 		}
 	again = before;
 	if (munmap((void *)memory, bytes))

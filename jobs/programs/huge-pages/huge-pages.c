@@ -9,15 +9,12 @@
  *	vm.nr_hugepages is raised by one for each free block of 2 MiB and for three quarters of what was freed, and set back;
  *	or vm.compact_memory is written.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#define PROGRAM "huge-pages"
+#include "micro.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -29,40 +26,6 @@
 
 static const char nr_hugepages[] = "/proc/sys/vm/nr_hugepages";
 static const char collapsed[] = "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_collapsed";
-
-static void die(const char *what)
-{
-	fprintf(stderr, "huge-pages: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		die("clock_gettime");
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-static unsigned long number(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (!value || *end || *text == '-') {
-		fprintf(stderr, "huge-pages: '%s' is not a number above 0\n", text);
-		exit(2);
-	}
-	return value;
-}
-
-static int order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void put(const char *file, unsigned long value)
 {
@@ -219,7 +182,7 @@ int main(int argc, char **argv)
 
 			if (madvise(memory + at, HUGE, MADV_COLLAPSE) && errno != EAGAIN && errno != ENOMEM && errno != EBUSY)
 				die("MADV_COLLAPSE");
-			took[timed++] = now() - started;
+			took[timed++] = between(started, now());
 		}
 		spent = now() - began;
 		done = mapped_huge(memory);
@@ -237,7 +200,7 @@ int main(int argc, char **argv)
 			uint64_t started = now();
 
 			put(nr_hugepages, first + done + 1);
-			took[timed++] = now() - started;
+			took[timed++] = between(started, now());
 		}
 		spent = now() - began;
 		put(nr_hugepages, first);

@@ -9,68 +9,23 @@
  * how long until no more are left.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#define PROGRAM "memcg"
+#include "micro.h"
 
 #define PAGE 4096UL
 #define RELEASE_SECONDS 10
 
 static uint32_t *created, *removed;
 static volatile uint64_t *spent; /* shared with the processes: ns that the last one took to touch its pages, bytes charged */
-
-static void die(const char *what)
-{
-	fprintf(stderr, "memcg: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		die("clock_gettime");
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-/* nanoseconds, at most UINT32_MAX (4.3 s) */
-static uint32_t since(uint64_t before)
-{
-	uint64_t took = now() - before;
-
-	return took > UINT32_MAX ? UINT32_MAX : took;
-}
-
-static unsigned long number(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (!value || *end || *text == '-') {
-		fprintf(stderr, "memcg: '%s' is not a number above 0\n", text);
-		exit(2);
-	}
-	return value;
-}
-
-static int order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 /* the number behind `key` in a file of a cgroup; the first of the file without a key */
 static unsigned long value_of(int group, const char *file, const char *key)
@@ -159,7 +114,7 @@ int main(int argc, char **argv)
 		before = now();
 		if (mkdirat(top, name, 0755))
 			die("mkdir");
-		created[i] = since(before);
+		created[i] = between(before, now());
 	}
 	for (unsigned long i = 0; i < groups; i++) {
 		int group;
@@ -178,7 +133,7 @@ int main(int argc, char **argv)
 		before = now();
 		if (unlinkat(top, name, AT_REMOVEDIR))
 			die("rmdir");
-		removed[i] = since(before);
+		removed[i] = between(before, now());
 	}
 	before = now();
 	while ((dying = value_of(top, "cgroup.stat", "nr_dying_descendants ")) > processors &&

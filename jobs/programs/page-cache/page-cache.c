@@ -8,15 +8,12 @@
  * order and unmaps it; a page fault maps pages around it too, so most accesses cost none.
  * The duration of every operation is kept; percentiles are of all of a run.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#define PROGRAM "page-cache"
+#include "micro.h"
 
 #define PAGE 4096UL
 #define PIECE (16 * PAGE)
@@ -25,47 +22,13 @@
 static uint32_t *took;
 static unsigned long operations;
 
-static void die(const char *what)
-{
-	fprintf(stderr, "page-cache: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		die("clock_gettime");
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-/* keep the time of one operation, at most UINT32_MAX ns (4.3 s), and return when it ended */
+/* keep the time of one operation, and return when it ended */
 static uint64_t ended(uint64_t before)
 {
 	uint64_t after = now();
 
-	took[operations++] = after - before > UINT32_MAX ? UINT32_MAX : after - before;
+	took[operations++] = between(before, after);
 	return after;
-}
-
-static unsigned long number(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (!value || *end || *text == '-') {
-		fprintf(stderr, "page-cache: '%s' is not a number above 0\n", text);
-		exit(2);
-	}
-	return value;
-}
-
-static int order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* each page begins with its number, from 1 */

@@ -6,16 +6,13 @@
  * AREAS areas stand all the time, neighbours with other protections so that none merge. A writer maps and unmaps
  * four pages, which it does not touch; a reader reads the whole file, which has a line for each area.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#define PROGRAM "vma-storm"
+#include "micro.h"
 
 #define PAGE 4096UL
 
@@ -29,28 +26,12 @@ struct worker {
 	uint64_t lines;
 };
 
-static void die(const char *what)
+static unsigned long bounded(const char *text)
 {
-	fprintf(stderr, "vma-storm: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
+	unsigned long value = number(text);
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &t))
-		die("clock_gettime");
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-static unsigned long number(const char *text)
-{
-	char *rest;
-	unsigned long value = strtoul(text, &rest, 10);
-
-	if (*rest || *text == '-' || rest == text || value > 10000000) {
-		fprintf(stderr, "vma-storm: '%s' is not a number up to 10000000\n", text);
+	if (value > 10000000) {
+		fprintf(stderr, PROGRAM ": '%s' is not a number up to 10000000\n", text);
 		exit(2);
 	}
 	return value;
@@ -111,14 +92,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: vma-storm AREAS WRITERS READERS SECONDS\n");
 		return 2;
 	}
-	areas = number(argv[1]);
-	unsigned long writers = number(argv[2]), readers = number(argv[3]), seconds = number(argv[4]);
+	areas = bounded(argv[1]);
+	unsigned long writers = bounded(argv[2]), readers = bounded(argv[3]), seconds = bounded(argv[4]);
 	uint64_t maps = 0, reads = 0, lines = 0;
 
-	if (!areas || !writers || !readers || !seconds) {
-		fprintf(stderr, "vma-storm: all four are above 0\n");
-		return 2;
-	}
 	char *ground = mmap(NULL, areas * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (ground == MAP_FAILED)

@@ -42,6 +42,23 @@ _LOOK_SECONDS: Final = 0.2  # between two looks whether a client still waits
 _OF_PROGRAM: Final = (".awk", ".c")
 
 
+def program_sources(folder: Path) -> dict[str, bytes]:
+    """Return the sources of the program of `folder` by name, with the headers that they include:
+    they compile where they are unpacked.
+    """
+    own = {
+        path.name: path.read_bytes()
+        for path in sorted(folder.glob("*"))
+        if path.suffix in _OF_PROGRAM and path.is_file()
+    }
+    included = {
+        header.name: header.read_bytes()
+        for header in sorted(folder.parent.glob("*.h"))
+        if any(f'#include "{header.name}"'.encode() in text for text in own.values())
+    }
+    return own | included
+
+
 class LocalReproductionSources:
     """Implements `swingbot.service.report.kit_parts.KitSources` for a kit, on this machine's data.
 
@@ -107,12 +124,7 @@ class LocalReproductionSources:
             return ()
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
-        folder = Path(self._settings.paths.jobs) / "programs" / program
-        return {
-            path.name: path.read_bytes()
-            for path in sorted(folder.glob("*"))
-            if path.suffix in _OF_PROGRAM and path.is_file()
-        }
+        return program_sources(Path(self._settings.paths.jobs) / "programs" / program)
 
     def lkp_job(self, job: UnitJob) -> str:
         return job_file_by_hand(job, load_programs(Path(self._settings.paths.jobs) / "programs"))

@@ -257,16 +257,21 @@ def _installed(_: str, wanted: _NeededFile, site: Site) -> Binary | None:
 
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:
-    """Return `source` compiled with this host's gcc, once for each source text and compiler."""
+    """Return `source` compiled with this host's gcc, once for each source text and compiler. It may
+    include the headers that stand beside the folders of programs.
+    """
     gcc = Path(shutil.which("gcc") or "gcc")
     compiler = Answers(cache).of_command([gcc, "--version"], [gcc]).text.partition("\n")[0]
-    flags = ("-O2", "-static", "-pthread")
-    key = hashlib.sha256("\0".join((source.read_text(), compiler, *flags)).encode()).hexdigest()
+    flags, shared = ("-O2", "-static", "-pthread"), source.parents[1]
+    texts = [file.read_text() for file in (source, *sorted(shared.glob("*.h")))]
+    key = hashlib.sha256("\0".join((*texts, compiler, *flags)).encode()).hexdigest()
     binary = cache / "compiled" / key / program
     if not binary.exists():
         binary.parent.mkdir(parents=True, exist_ok=True)
         with lease.cache_entry(binary), tempfile.TemporaryDirectory(dir=binary.parent) as work:
-            done = process.output(["gcc", *flags, "-o", Path(work, program), source], timeout=120)
+            done = process.output(
+                ["gcc", *flags, "-I", shared, "-o", Path(work, program), source], timeout=120
+            )
             if done.rc != 0:
                 first = next(
                     (line for line in done.text.splitlines() if "error" in line), done.text[:200]
