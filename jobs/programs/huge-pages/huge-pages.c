@@ -24,6 +24,9 @@
 #define HUGE (2UL << 20)
 #define WAIT_NS 20000000000ULL
 
+enum { COLLAPSE, KHUGEPAGED, HUGETLB, COMPACT, TESTS };
+
+static const char *const tests[TESTS] = { "collapse", "khugepaged", "hugetlb", "compact" };
 static const char nr_hugepages[] = "/proc/sys/vm/nr_hugepages";
 static const char collapsed[] = "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_collapsed";
 
@@ -146,9 +149,11 @@ int main(int argc, char **argv)
 	uint64_t began = 0, spent = 0;
 	uint32_t *took = NULL;
 	char *memory;
+	int test = 0;
 
-	if (argc != 3 || (strcmp(argv[1], "collapse") && strcmp(argv[1], "khugepaged") && strcmp(argv[1], "hugetlb") &&
-			  strcmp(argv[1], "compact"))) {
+	while (argc > 1 && test < TESTS && strcmp(argv[1], tests[test]))
+		test++;
+	if (argc != 3 || test == TESTS) {
 		fprintf(stderr, "usage: huge-pages collapse|khugepaged|hugetlb|compact BYTES\n");
 		return 2;
 	}
@@ -159,13 +164,13 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	memory = touched(bytes);
-	if (argv[1][0] == 'h' || !strcmp(argv[1], "compact")) {
+	if (test == HUGETLB || test == COMPACT) {
 		for (unsigned long at = 0; at < bytes; at += 2 * PAGE)
 			if (madvise(memory + at, PAGE, MADV_DONTNEED))
 				die("MADV_DONTNEED");
 	} else {
 		/* khugepaged may begin at once */
-		if (!strcmp(argv[1], "khugepaged"))
+		if (test == KHUGEPAGED)
 			before = get(collapsed);
 		began = now();
 		if (madvise(memory, bytes, MADV_HUGEPAGE))
@@ -173,9 +178,9 @@ int main(int argc, char **argv)
 	}
 
 	migrated = moved();
-	if (strcmp(argv[1], "khugepaged"))
+	if (test != KHUGEPAGED)
 		began = now();
-	if (!strcmp(argv[1], "collapse")) {
+	if (test == COLLAPSE) {
 		took = times(asked);
 		for (unsigned long at = 0; at < bytes; at += HUGE) {
 			uint64_t started = now();
@@ -186,12 +191,12 @@ int main(int argc, char **argv)
 		}
 		spent = now() - began;
 		done = mapped_huge(memory);
-	} else if (!strcmp(argv[1], "khugepaged")) {
+	} else if (test == KHUGEPAGED) {
 		while ((done = get(collapsed) - before) < asked && now() - began < WAIT_NS)
 			usleep(500);
 		spent = now() - began;
 		done = done < asked ? done : asked; /* it may have served others too */
-	} else if (!strcmp(argv[1], "hugetlb")) {
+	} else if (test == HUGETLB) {
 		unsigned long first = get(nr_hugepages);
 
 		asked = free_huge(&pages) + asked / 2 * 3 / 4;
@@ -210,13 +215,13 @@ int main(int argc, char **argv)
 	}
 	migrated = moved() - migrated;
 	blocks = free_huge(&pages);
-	if (!strcmp(argv[1], "compact")) {
+	if (test == COMPACT) {
 		asked = pages / (HUGE / PAGE);
 		done = blocks;
 	}
 	if (timed)
 		qsort(took, timed, sizeof(*took), order);
 	printf("huge-pages: test=%s bytes=%lu asked=%lu huge=%lu seconds=%.9f timed=%lu p50_ns=%u migrated=%lu order9_blocks=%lu\n",
-	       argv[1], bytes, asked, done, spent / 1e9, timed, timed ? took[timed / 2] : 0, migrated, blocks);
+	       tests[test], bytes, asked, done, spent / 1e9, timed, timed ? took[timed / 2] : 0, migrated, blocks);
 	return 0;
 }

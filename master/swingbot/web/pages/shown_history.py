@@ -184,8 +184,9 @@ class ShownHistory:
                         measured.append(place)
                     boots[place].append({**one, "mean": mean})
             exact = [one for one in measured if columns[one]["commit"] == self._counters_of]
-            level = fmean(one["mean"] for one in boots[(exact or measured)[0]])
-            commit = columns[(exact or measured)[0]]["commit"]
+            start = (exact or measured)[0]
+            level = fmean(one["mean"] for one in boots[start])
+            commit = columns[start]["commit"]
             if not level:
                 counters.append(ShownCounter(name=name, mark=None, commit=commit))
                 continue
