@@ -85,18 +85,17 @@ static unsigned long free_huge(unsigned long *pages)
 /* pages that were moved so far */
 static unsigned long moved(void)
 {
-	static const char name[] = "\npgmigrate_success ";
-	static char text[65536];
-	char *at;
-	int fd = open("/proc/vmstat", O_RDONLY);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char line[128];
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/vmstat", "r");
 
-	if (got < 0)
+	if (!file)
 		die("/proc/vmstat");
-	close(fd);
-	text[got] = '\0';
-	at = strstr(text, name);
-	return at ? strtoul(at + strlen(name), NULL, 10) : 0;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "pgmigrate_success %lu", &pages) == 1)
+			break;
+	fclose(file);
+	return pages;
 }
 
 static uint32_t *times(unsigned long entries)
