@@ -53,6 +53,7 @@ def addresses(site: Served, hidden: Hidden, numbers: dict[str, list[int]]) -> li
     queries = {
         "/search": ("?q=quokka", "?q=speed", f"?q={commit[:12]}", f"?q={commit}"),
         "/posted": (f"?patch={commit}",),
+        "/cover": (f"?tree=mm-demo&code={commit}", "?tree=mm-demo&code=mm/memory.c"),
         "/metric": (
             "?metric=quokka.speed",
             "?metric=quokka.speed&unit_job=quokka-job",

@@ -119,6 +119,7 @@ def asked(site: Served, headers: dict[str, str]) -> Known:
         "unit_job": sorted({run["unit_job"] for run in boot["runs"]}),
         "kernel": ["base", "tip", boot["variant"]],
         "mail": ["<1@example.org>"],
+        "code": ["mm/memory.c", boot["commit"][:12]],
         "q": [METRIC, boot["commit"][:12]],
         "limit": ["1", "500"],
     }

@@ -1,17 +1,31 @@
-"""`swingbot jobs cover`: from counted boots to what runs the code of a commit or a file."""
+"""`swingbot jobs cover`: from counted boots to what runs the code of a commit or a file, on the
+service's host and from elsewhere in the same bytes, for those who may read it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
+from swingbot.core.access.roles import Role, ref_name
 from swingbot.core.model.records import NewComparison, base_and_head
-from tests.fakelinux import FakeCommit, add_commits
-from tests.fakes.brain import Brain
+from swingbot.core.patchset.bundle import read_bundle
+from tests.database import fresh
+from tests.db.test_remote import elsewhere, here
+from tests.db.test_remote_commits import bundle_of
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import Brain, make_brain
+from tests.postgres import Server
+from tests.served import Served, served
 from tests.table_requests import compare
+
+TEXT = "int do_fault(void)\n{\n\treturn 0;\n}\n\nint gone(void)\n{\n\treturn 1;\n}\n"
+UNKNOWN = "f" * 40
 
 
 def cover(environment: dict[str, str], *words: str) -> Result:
@@ -67,9 +81,8 @@ def test_what_runs_a_file_and_a_commit(brain: Brain, environment: dict[str, str]
     assert [(one["unit_job"], one["functions"], one["calls"]) for one in found["jobs"]] == [
         (job, 1, 32768.0)
     ]
-    text = "int do_fault(void)\n{\n\treturn 0;\n}\n\nint gone(void)\n{\n\treturn 1;\n}\n"
-    a_commit(brain, "mm/memory.c", text)
-    commit = a_commit(brain, "mm/memory.c", text.replace("return", "return -"))
+    a_commit(brain, "mm/memory.c", TEXT)
+    commit = a_commit(brain, "mm/memory.c", TEXT.replace("return", "return -"))
     brain.lab.tools.git.fetch_branch("fake", str(brain.repo), "main")
     shown = cover(environment, commit[:12])
     assert shown.exit_code == 0, shown.output
@@ -90,7 +103,10 @@ def test_what_cannot_be_answered_is_said(brain: Brain, environment: dict[str, st
     brain.watch(base)
     refused = cover(environment, "mm/memory.c")
     assert refused.exit_code == 2
-    assert "no boot of tree fake counted calls yet: measure a kernel with" in refused.stderr
+    assert (
+        "no boot of tree fake counted calls yet; to count those of all its jobs: swingbot"
+        in refused.stderr
+    )
 
 
 def test_names_that_are_not_in_the_tree(brain: Brain, environment: dict[str, str]) -> None:
@@ -114,8 +130,93 @@ def test_names_that_are_not_in_the_tree(brain: Brain, environment: dict[str, str
     assert unknown.exit_code == 2 and "did you mean 'fake'?" in unknown.stderr
 
 
-def test_a_service_elsewhere_is_refused() -> None:
-    away = {"SWINGBOT_URL": "http://127.0.0.1:9", "SWINGBOT_TOKEN": "t"}
-    refused = CliRunner().invoke(main, ["jobs", "cover", "mm/a.c", "--tree", "fake"], env=away)
-    assert refused.exit_code == 2
-    assert "works on the service's own host only" in refused.stderr
+Cover = Callable[[str, str], tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def web(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    place = tmp_path_factory.mktemp("cover")
+    reading = {"SWINGBOT_WEB_READ": "token", "SWINGBOT_WEB_RATE": "0"}
+    with fresh(pg, template) as url, served(url, place, filled=False, **reading) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def counted(web: Served, tmp_path_factory: pytest.TempPathFactory) -> tuple[Brain, str, str]:
+    """A lab that counted calls, a commit of its branch, and one that Ada sent."""
+    linux = tmp_path_factory.mktemp("repository") / "linux"
+    make_fakelinux(linux, [])
+    brain = make_brain(web.settings, web.engine, linux)
+    count_calls(brain)
+    a_commit(brain, "mm/memory.c", TEXT)
+    own = a_commit(brain, "mm/memory.c", TEXT.replace("return", "return -"))
+    brain.poll()
+    brain.git("checkout", "-q", "-b", "aside")
+    sent = a_commit(brain, "mm/memory.c", TEXT.replace("return 0", "return 5"))
+    with brain.lab.tools.git.quarantine() as aside:
+        aside.unbundle(read_bundle(bundle_of(linux, f"{own}..aside")), ref_name("Ada"))
+        aside.admit()
+    brain.git("checkout", "-q", "main")
+    return brain, own, sent
+
+
+@pytest.fixture(scope="module")
+def ask(web: Served, tmp_path_factory: pytest.TempPathFactory) -> Cover:
+    """Status and output of the command for a person, or on the host."""
+    place = tmp_path_factory.mktemp("clients")
+    groups = {"Pat": ("vm-icount",), "Zoe": ("nothing",)}
+    roles = {"Opal": Role.OPERATOR}
+    tokens = {
+        who: web.token(who, roles.get(who, Role.READER), groups.get(who))["Authorization"].split()[
+            1
+        ]
+        for who in ("Ada", "Bob", "Opal", "Pat", "Zoe")
+    }
+
+    def ask(who: str, words: str) -> tuple[int, str]:
+        away = elsewhere(web, place, SWINGBOT_TOKEN=tokens.get(who, ""))
+        done = cover(here(web) if who == "host" else away, *words.split())
+        return done.exit_code, done.output
+
+    return ask
+
+
+def test_from_elsewhere_it_is_the_same(counted: tuple[Brain, str, str], ask: Cover) -> None:
+    _, own, sent = counted
+    for words in ("mm/memory.c", "mm/memory.c --json", own[:12], f"{own} --json", "mm/memry.c"):
+        on_host = ask("host", words)
+        assert on_host[0] == (2 if "memry" in words else 0), on_host
+        assert ask("Bob", words) == ask("Opal", words) == on_host, words
+    assert ask("Opal", sent) == ask("host", sent)
+    assert ask("Pat", "mm/memory.c") == ask("host", "mm/memory.c")
+
+
+def test_a_commit_of_others_is_one_that_does_not_exist(
+    counted: tuple[Brain, str, str], ask: Cover
+) -> None:
+    _, own, sent = counted
+    status, shown = ask("Ada", sent)
+    assert status == 0 and "1 function in kernel" in shown, shown
+    status, refused = ask("Bob", sent)
+    assert status == 2 and "has no commit, tag or branch" in refused
+    assert refused.replace(sent, UNKNOWN) == ask("Bob", UNKNOWN)[1] == ask("host", UNKNOWN)[1]
+    for commit in (own, sent, UNKNOWN):
+        status, refused = ask("Pat", commit)
+        assert status == 2 and "only for testboxes of some groups: name a source" in refused
+
+
+def test_what_is_asked_for_is_a_tree_and_its_code(web: Served) -> None:
+    token = web.token("Eve", Role.READER)
+    for query in ("", "?tree=fake", "?tree=fake&code=a.c&x=1", f"?tree=fake&code={'a' * 301}.c"):
+        assert web.client.get(f"/cover.json{query}", headers=token).status_code == 400, query
+
+
+def test_boots_that_a_reader_may_not_see_counted_nothing(
+    web: Served, counted: tuple[Brain, str, str], ask: Cover
+) -> None:
+    assert "fake" in ask("Zoe", "mm/memory.c")[1] and ask("Zoe", "mm/memory.c")[0] == 2
+    for to, seen in ((["Ada"], 2), (None, 0)):
+        with web.engine.begin() as conn:
+            conn.execute(sa.text("UPDATE comparison SET private_to = :to"), {"to": to})
+            conn.execute(sa.text("UPDATE variant SET origin = 'request'"))
+        assert [ask(who, "mm/memory.c")[0] for who in ("Ada", "Bob")] == [0, seen]

@@ -212,6 +212,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.get("page of testbox", "/testbox/vm-icount.json")
     posted = lab.get("posted commit", "/posted.json?mail=<1@example.org>")
     assert posted[0]["tables"]
+    lab.get("cover", "/cover.json?tree=fake&code=mm/memory.c")
     lab.get("choice of kernels", "/results.json")
     broken = commits[5]  # does not build, so it has gaps
     names = "&".join(f"kernel={commit}" for commit in ("base", "tip", broken))

@@ -288,6 +288,8 @@ def _filled(path: str, names: Mapping[str, list[str]]) -> Iterator[str]:
             )
         case "/results" | "/results.json" | "/results.csv":
             yield from (path, f"{path}?tree=fake", f"{path}?tree=fake&kernel=base&kernel=tip")
+        case "/cover.json":
+            yield f"{path}?tree=fake&code=mm/memory.c"
         case "/recipients.json":
             yield f"{path}?tree=fake&commit=tip"
         case "/compare" | "/experiment" | "/search" | "/search.json":

@@ -39,6 +39,7 @@ from swingbot.web.pages import (
     wheel,
 )
 from swingbot.web.pages.acts import ActPages
+from swingbot.web.pages.cover import CoverDocument
 from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.mail import MailPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -98,6 +99,7 @@ def writing_routes(settings: SettingsWithMail, engine: sa.Engine) -> list[Route]
     return [
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *CoverDocument(source, ChildKernelRecords(no_artifact), lab).routes(),
         *PatchPages(source, renderer, mirror).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),
         *DocumentationPages(renderer, folder("docs")).routes(),

@@ -350,8 +350,10 @@ class Mirror:
     def whole_functions(self, commit: str) -> str:
         """Return the diff of `commit` to its first parent, with the whole of each function in it.
 
-        Raises GitError for a root commit.
+        Raises GitError for a root commit, and TooMuchWork.
         """
+        if problem := check_touched(self._bounded, f"{commit}^", commit):
+            raise TooMuchWork(problem)
         arguments = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", *_DIFF)
         return self._git(
             *(*arguments, "--function-context", f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),

@@ -142,6 +142,12 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return read.posted(conn, mails, patches)
 
+    def cover(self, tree: str, target: str) -> Facts:
+        from swingbot.service.report.job_cover import JobCover
+
+        cover = JobCover(read=read, reading=self._reading, kernels=self._kernels, lab=self._lab)
+        return cast(Facts, cover.of(tree, target))
+
     def history(self, query: HistoryQuery) -> Facts:
         from swingbot.service.report.metric_document import MetricHistories
 

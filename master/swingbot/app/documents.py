@@ -98,6 +98,10 @@ class Documents(Protocol):
         """
         ...
 
+    def cover(self, tree: str, target: str) -> Facts:
+        """What runs the code of a path or commit of a tree: a `Cover`."""
+        ...
+
     def history(self, query: HistoryQuery) -> Facts:
         """A metric over the measured commits of a tree."""
         ...

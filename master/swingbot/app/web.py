@@ -85,6 +85,7 @@ from swingbot.web.pages import (
     wheel,
 )
 from swingbot.web.pages.acts import ActPages
+from swingbot.web.pages.cover import CoverDocument
 from swingbot.web.pages.docs import DocumentationPages
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.mail import MailPages
@@ -209,6 +210,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
+        *CoverDocument(source, kernels, lab).routes(),
         *PatchPages(source, renderer, Mirror(settings.mirror)).routes(),
         *TokenPages(source, renderer, forms, transactions(engine)).routes(),
         *MailPages(DeliveredMails(settings.maildir), renderer).routes(),

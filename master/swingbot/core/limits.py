@@ -63,6 +63,8 @@ EFFECT_PCT: Final = (0.01, 100.0)
 FIELD_CHARACTERS: Final = 300
 # Values of a filter of results; mails looked up.
 QUERY_VALUES: Final = 40
+# Functions whose calls are looked up at once; a source has a few hundred.
+COVERED_FUNCTIONS: Final = 2000
 # Kernels compared by boots that exist.
 RESULT_KERNELS: Final = 6
 # Requests of a person a day.

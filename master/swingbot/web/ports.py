@@ -15,6 +15,7 @@ from swingbot.core.model.documents import Bisection, Gate, Incident, Table
 from swingbot.core.model.list_documents import QueueEnd
 from swingbot.service.ports.kernels import KernelRecords
 from swingbot.service.report.existing_results import ResultReads
+from swingbot.service.report.job_cover import CountedCalls
 from swingbot.service.report.metric_document import MetricReads
 from swingbot.service.report.table_sheet import WhyReads
 
@@ -41,7 +42,7 @@ class QueueReads(Protocol):
     def queue_end(self, conn: Connection) -> QueueEnd: ...
 
 
-class ReadModels(ResultReads, MetricReads, WhyReads, QueueReads, Protocol):
+class ReadModels(ResultReads, MetricReads, WhyReads, CountedCalls, QueueReads, Protocol):
     """The module `swingbot_db.read`: each function returns a document or raises NotFound.
 
     Those that use cases call too are in the protocols of these.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.completion import TREES
-from swingbot.app.commands.context import CommandContext, require_service, with_session_json
+from swingbot.app.commands.context import CommandContext, with_session_json
 from swingbot.core.text.numbers import count, thousands
 from swingbot_jobs.terminal import say_json
 
@@ -38,25 +38,11 @@ def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> 
       swingbot jobs cover mm/vmscan.c --tree mm
       swingbot jobs cover 3f2a1b0c9d8e --tree mm
     """
-    if session.login is None:
-        require_service()
-    _ = session.engine  # refuses a service elsewhere before what only its host has is imported
-    from swingbot.app.sheets import kernel_records
-    from swingbot.service.report.job_cover import JobCover
-    from swingbot.service.watch.trees import known_tree
-    from swingbot_db import read
-
-    known_tree(session.lab.transaction, tree)
-    cover = JobCover(
-        read=read,
-        reading=session.reading(),
-        kernels=kernel_records(session.settings),
-        git=session.lab.tools.git,
-    ).of(tree, target)
+    cover = session.documents.cover(tree, target)
     if json_:
         say_json(cover)
     else:
-        click.echo("\n".join(_lines(cover)))
+        click.echo("\n".join(_lines(cast("Cover", cover))))
 
 
 def _lines(cover: Cover) -> list[str]:

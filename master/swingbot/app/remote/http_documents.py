@@ -34,6 +34,7 @@ from swingbot.core.model.report_documents import (
     Report,
 )
 from swingbot.core.model.result_documents import ChoiceOfKernels, MetricOverCommits, Results
+from swingbot.core.model.upkeep_documents import Cover
 from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
 _LINES: Final[Mapping[str, Any]] = {
@@ -138,6 +139,10 @@ class HttpDocuments:
         named = [*(("mail", mail) for mail in mails), *(("patch", one) for one in patches)]
         query = urlencode(named)
         return cast(list[Facts], self._service.json(list[PostedCommit], f"/posted.json?{query}"))
+
+    def cover(self, tree: str, target: str) -> Facts:
+        query = {"tree": tree, "code": target}
+        return cast(Facts, self._service.json(Cover, "/cover.json", query))
 
     def history(self, query: HistoryQuery) -> Facts:
         return cast(Facts, self._service.json(MetricOverCommits, "/metric.json", query.given()))

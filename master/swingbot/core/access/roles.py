@@ -57,8 +57,13 @@ class Person:
     @property
     def ref_name(self) -> str:
         """Their name as a part of git refs: readable, and theirs alone."""
-        readable = re.sub(r"[^a-z0-9]+", "-", self.who.lower())[:40].strip("-")
-        return f"{readable}-{hashlib.sha256(self.who.encode()).hexdigest()[:12]}".lstrip("-")
+        return ref_name(self.who)
+
+
+def ref_name(who: str) -> str:
+    """Return the `Person.ref_name` of the person of this name."""
+    readable = re.sub(r"[^a-z0-9]+", "-", who.lower())[:40].strip("-")
+    return f"{readable}-{hashlib.sha256(who.encode()).hexdigest()[:12]}".lstrip("-")
 
 
 def on_web(who: str) -> str:

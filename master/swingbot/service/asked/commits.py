@@ -12,12 +12,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from swingbot.core.access.roles import Person
+from swingbot.core.access.roles import Person, ref_name
 from swingbot.core.limits import BUNDLE_COMMITS
 from swingbot.core.model.records import Tree
 from swingbot.core.patchset.bundle import SentCommits
 from swingbot.service.ports import Git, GitError, QuarantinedGit, RequestError
 from swingbot.service.ports.variants import Variants
+from swingbot.service.visible import VISIBLE
 
 # A name, with at most one step back from it: git's other ways to name a commit search the whole
 # history.
@@ -122,6 +123,28 @@ def check_name(ref: str) -> None:
             f"{ref[:80]!r} is not a valid commit name: give a hash or a prefix of one, a tag,"
             " `base` or `tip`"
         )
+
+
+def readable_commit(git: Git, tree: Tree, ref: str) -> str:
+    """Return the commit that `ref` names, for a question about what it changes.
+
+    A request over the web, unless an operator's, may ask about commits of the tree's branch and
+    those that its person sent; with a token for testbox groups about none. Raises RequestError, in
+    the same words for another's commit as for one that does not exist.
+    """
+    visible = VISIBLE.get()
+    check_name(ref)
+    if visible is not None and visible.groups is not None:
+        raise RequestError("your token is only for testboxes of some groups: name a source instead")
+    try:
+        commit = git.resolve(tree.name, "tip" if ref == tree.branch else ref)
+        if visible is None or not git.outside([commit], ends_of_branch(tree)):
+            return commit
+        if visible.person is not None and git.is_sent_by(ref_name(visible.person), commit):
+            return commit
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    raise RequestError(f"tree {tree.name} has no commit, tag or branch {ref!r}")
 
 
 def branch_commit(git: Git, tree: Tree, ref: str) -> str:

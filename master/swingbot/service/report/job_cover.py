@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from swingbot.core.limits import COVERED_FUNCTIONS, FIELD_CHARACTERS
 from swingbot.core.model import ids
+from swingbot.core.model.records import Tree
 from swingbot.core.model.upkeep_documents import Cover
 from swingbot.core.proof.cover import (
     CodeFunction,
@@ -19,11 +21,14 @@ from swingbot.core.proof.cover import (
     object_of,
     source_path,
 )
+from swingbot.core.text.numbers import count
+from swingbot.service.asked.commits import readable_commit
 from swingbot.service.kernel.compare import files_of
-from swingbot.service.ports import GitError, RequestError
+from swingbot.service.ports import Git, GitError, Lab, RequestError
 from swingbot.service.ports.kernels import KernelRecords, NoRecord
+from swingbot.service.watch.trees import known_tree
 
-_PATH: Final = re.compile(r"[^\x00-\x1f\x7f]{1,4096}")
+_PATH: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 _SOURCE: Final = (".c", ".S", ".h")
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -37,37 +42,39 @@ class CountedCalls(Protocol):
     ) -> list[dict[str, Any]]: ...
 
 
-class CommitDiffs(Protocol):
-    """The mirror; each method may raise GitError."""
-
-    def resolve(self, tree: str, ref: str) -> str: ...
-    def whole_functions(self, commit: str) -> str: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCover:
-    """Answers from `read` in one snapshot. `kernels` reads the records of builds."""
+    """`reading` opens a snapshot, `kernels` reads the records of builds. What a request over the
+    web may not see (`visible.py`) does not exist.
+    """
 
     read: CountedCalls
-    reading: AbstractContextManager[Any]
+    reading: Callable[[], AbstractContextManager[Any]]
     kernels: KernelRecords
-    git: CommitDiffs
+    lab: Callable[[], Lab]
 
     def of(self, tree: str, target: str) -> Cover:
         """Return what runs the code of `target`, a path or a commit. Raises RequestError."""
-        commit, wanted = self._wanted(tree, target)
-        with self.reading as conn:
+        lab = self.lab()
+        watched = known_tree(lab.transaction, tree)
+        with self.reading() as conn:
             boots = self.read.counted_boots(conn, tree)
-            if not boots:
-                raise RequestError(
-                    f"no boot of tree {tree} counted calls yet: measure a kernel with the fragment"
-                    " trace and jobs that name the monitor function-profile"
-                    " (docs/executed.md, Which jobs run this code)"
-                )
-            functions, left_out = self._functions(boots[0], wanted, single=commit is None)
-            calls = self.read.counted_calls(
-                conn, [row["boot"] for row in boots], {one.name for one in functions}
+        if not boots:
+            raise RequestError(
+                f"no boot of tree {tree} counted calls yet; to count those of all its jobs:"
+                f" swingbot experiment base tip --tree {tree} --fragment traced=trace"
+                " --with function-profile.counted --boots 1"
             )
+        commit, wanted = _wanted(lab.tools.git, watched, target)
+        functions, left_out = self._functions(boots[0], wanted, single=commit is None)
+        if len(functions) > COVERED_FUNCTIONS:
+            raise RequestError(
+                f"{target} has {count(len(functions), 'function')}, and at most"
+                f" {COVERED_FUNCTIONS} are looked up at once; name one of its sources"
+            )
+        names = {one.name for one in functions}
+        with self.reading() as conn:
+            calls = self.read.counted_calls(conn, [row["boot"] for row in boots], names)
         runs = _runs(boots, calls)
         found = covered(functions, runs)
         newest = {(run.unit_job, run.testbox): run.boot for run in reversed(runs)}
@@ -103,25 +110,6 @@ class JobCover:
             "left_out": left_out,
         }
 
-    def _wanted(self, tree: str, target: str) -> tuple[str | None, dict[str, set[str] | None]]:
-        """Return the commit, if it is one, and the sources; of each the functions, None for all."""
-        if not _PATH.fullmatch(target):
-            raise RequestError("a path or commit has neither control characters nor line ends")
-        if "/" in target or target.endswith(_SOURCE):
-            if target.startswith(("/", "~")) or ".." in target.split("/"):
-                raise RequestError(
-                    f"{target} is outside the kernel's tree; name it as in the tree, mm/vmscan.c"
-                )
-            return None, {target.removeprefix("./"): None}
-        try:
-            commit = self.git.resolve(tree, target)
-            changed = changed_functions(self.git.whole_functions(commit))
-        except GitError as error:
-            raise RequestError(str(error)) from None
-        if not changed:
-            raise RequestError(f"{commit[:12]} changes no .c, .S or .h file: no code to be run")
-        return commit, dict(changed)
-
     def _functions(
         self, kernel: Mapping[str, Any], wanted: Mapping[str, set[str] | None], *, single: bool
     ) -> tuple[list[CodeFunction], list[dict[str, Any]]]:
@@ -155,6 +143,29 @@ class JobCover:
                 for name in sorted((names or set()) - {one.name for one in own})
             ]
         return kept, left_out
+
+
+def _wanted(git: Git, tree: Tree, target: str) -> tuple[str | None, dict[str, set[str] | None]]:
+    """Return the commit, if it is one, and the sources; of each the functions, None for all."""
+    if len(target) > FIELD_CHARACTERS or not _PATH.fullmatch(target):
+        raise RequestError(
+            f"a path or commit has at most {FIELD_CHARACTERS} characters, neither control"
+            " characters nor line ends"
+        )
+    if "/" in target or target.endswith(_SOURCE):
+        if target.startswith(("/", "~")) or ".." in target.split("/"):
+            raise RequestError(
+                f"{target} is outside the kernel's tree; name it as in the tree, mm/vmscan.c"
+            )
+        return None, {target.removeprefix("./"): None}
+    commit = readable_commit(git, tree, target)
+    try:
+        changed = changed_functions(git.whole_functions(commit))
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    if not changed:
+        raise RequestError(f"{commit[:12]} changes no .c, .S or .h file: no code to be run")
+    return commit, dict(changed)
 
 
 def _without_object(where: str, similar: str | None) -> str:

@@ -279,6 +279,17 @@ OPERATIONS: Final[Sequence[Operation]] = (
         },
     ),
     Operation(
+        limited=Limited.ROWS,
+        path="/cover.json",
+        about="Which jobs run the code of a source or commit, and which of its functions none.",
+        answers=["Cover"],
+        query={
+            "tree": "name of the tree",
+            "code": "path of a source, as in the kernel's tree; or a commit of the branch, or one"
+            " that you sent",
+        },
+    ),
+    Operation(
         path="/recipients.json",
         about="Who would get a report about a commit, and who is left out and why.",
         answers=["Recipients"],
