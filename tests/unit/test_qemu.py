@@ -15,6 +15,7 @@ from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import OrderError
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.qemu import argv, machine
+from swingbot_worker.testbox.verdict import BootStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
@@ -96,6 +97,11 @@ def test_a_root_file_system_that_memory_does_not_hold_is_not_the_fault_of_the_ke
     machine.check_room("[    2.748565] Freeing initrd memory: 166132K\n", "vm-mm")
     with pytest.raises(OrderError, match="does not fit into the memory of vm-mm"):
         machine.check_room(said, "vm-mm")
+    panic = "[    2.745388] Kernel panic - not syncing: No working init found.\n"
+    verdict = machine.judged(panic, "vm-mm")
+    assert verdict is not None and verdict.status is BootStatus.PANICKED
+    with pytest.raises(OrderError, match="does not fit into the memory of vm-mm"):
+        machine.judged(said + panic, "vm-mm")
 
 
 def test_limits_leave_a_slow_kernel_room_and_the_order_knows_the_testbox_better() -> None:

@@ -92,7 +92,7 @@ class Machine:
     def _judge(self, done: process.CompletedCommand | None, stopped: Stop | None) -> Verdict:
         """Judge by the console, then the end marker. QEMU exits with 0 even if the guest panics."""
         text = self.request.console_text()
-        if verdict := console.judge(text):
+        if verdict := judged(text, self.testbox):
             return verdict
         if ended(self.request.results):
             return Verdict(status=BootStatus.UP)
@@ -126,6 +126,17 @@ class Machine:
             f"QEMU failed with status {rc} ({said or 'no output'}); see {self._log} and the qemu "
             f"settings of testbox {self.testbox}."
         )
+
+
+def judged(console_text: str, testbox: str) -> Verdict | None:
+    """Return what the kernel says of its own failure, if anything.
+
+    Raises OrderError if it had no memory for its root file system: without `init` it panics.
+    """
+    verdict = console.judge(console_text)
+    if verdict is not None and verdict.status is BootStatus.PANICKED:
+        check_room(console_text, testbox)
+    return verdict
 
 
 def check_room(console_text: str, testbox: str) -> None:
