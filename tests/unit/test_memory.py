@@ -51,7 +51,7 @@ def vmstat(counter: str, before: int, after: int) -> str:
 
 
 def test_limit_and_swap_are_axes_of_every_benchmark_and_part_of_its_name() -> None:
-    for program in ("hackbench", "page-fault"):
+    for program in ("hackbench", "memcg"):
         found = jobs(f"{program}:\nmemory_max: [64M, 25%]\nswap: [none, zram]\n")
         assert [job.name for job in found] == [
             "j-64M-none",
@@ -60,9 +60,9 @@ def test_limit_and_swap_are_axes_of_every_benchmark_and_part_of_its_name() -> No
             "j-25%-zram",
         ]
         assert {job.params["memory_max"] for job in found} == {"67108864"}
-    (plain,) = jobs("page-fault:\n")
+    (plain,) = jobs("memcg:\n")
     assert not memory.asked(plain.params)
-    (job,) = jobs("page-fault:\n", memory_max="1M", swap="none")
+    (job,) = jobs("memcg:\n", memory_max="1M", swap="none")
     assert memory.asked(job.params) == {"memory_max": "1048576", "swap": "none"}
     with pytest.raises(
         JobError, match="swap 'zrom': must be one of none, zram, zswap, ramdisk, disk"
@@ -234,6 +234,8 @@ def test_a_working_set_that_the_job_leaves_to_the_program_is_not_known() -> None
     jobs("stress-ng:\n  test: mmap\n  bytes: 64M\n")
     with pytest.raises(JobError, match="bytes 300 MiB = 300 MiB, is larger than 256 MiB"):
         jobs("stress-ng:\n  test: mmap\n  bytes: 300M\n")
+    with pytest.raises(JobError, match="nr_task .* x size 128 MiB = 384 MiB, is larger than 256 M"):
+        jobs("page-fault:\n  nr_task: 3\n")
 
 
 def test_files_that_a_disk_has_too_need_no_place_in_memory() -> None:
