@@ -16,7 +16,8 @@ END {
 	}
 	for (n = 1; n <= 2; n++) {
 		if (done[n] == "") continue
-		printf "%s_bw_MBps %.17g\n%s_iops %.17g\n", done[n], number[done[n], "\"bw\""] / 1024, done[n], number[done[n], "\"iops\""]
+		printf "%s_bw_MBps %.17g\n", done[n], number[done[n], "\"bw\""] / 1024
+		if (number[done[n], "\"iops\""] > 0) printf "%s_iops %.17g\n", done[n], number[done[n], "\"iops\""]
 		if (number[done[n], "\"total_ios\""] >= 1000 && (done[n], "p99") in number)
 			printf "%s_clat_99%%_ns %.17g\n", done[n], number[done[n], "p99"]
 	}

@@ -38,7 +38,8 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         numbers = found.get(done, {})
         if numbers.get("total_ios", 0) > 0 and numbers.get("bw", 0) > 0:
             samples[f"{done}_bw_MBps"] = numbers["bw"] / 1024
-            samples[f"{done}_iops"] = numbers.get("iops", 0.0)
+            if numbers.get("iops", 0) > 0:
+                samples[f"{done}_iops"] = numbers["iops"]
             if "p99" in numbers and has_enough(99, int(numbers["total_ios"])):
                 samples[f"{done}_clat_99%_ns"] = numbers["p99"]
         elif params.get("rw") in kinds:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from swingbot_jobs.reading import snapshots
 from swingbot_jobs.reading.result import ParseError
@@ -27,10 +28,23 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     used = found["MemTotal"] - found["MemFree"] - found["Cached"] - found["Buffers"]
     if used <= 0:
         raise ParseError("/proc/meminfo says that more is free than there is")
-    ranges = [match for line in lines if (match := RANGE.fullmatch(line[:200]))]
-    there = sum(int(match["last"], 16) - int(match["first"], 16) + 1 for match in ranges)
     samples: dict[str, float | list[float]] = {"used": used * 1024}
     # zeros in place of addresses are shown to those without CAP_SYS_ADMIN
-    if (reserved := there - found["MemTotal"] * 1024) > 0:
+    if (reserved := _memory(lines) - found["MemTotal"] * 1024) > 0:
         samples["reserved"] = reserved
     return samples | {name: found[line] * 1024 for name, line in PARTS.items() if line in found}
+
+
+def _memory(lines: Sequence[str]) -> int:
+    """Return the bytes of all ranges; 0 if one is not understood, or overlaps another."""
+    of_memory = [line[:200] for line in lines if "System RAM" in line]
+    ranges = [
+        (int(match["first"], 16), int(match["last"], 16))
+        for line in of_memory
+        if (match := RANGE.fullmatch(line))
+    ]
+    ranges.sort()
+    apart = all(before[1] < after[0] for before, after in pairwise(ranges))
+    if len(ranges) < len(of_memory) or not apart:
+        return 0
+    return sum(last - first + 1 for first, last in ranges)

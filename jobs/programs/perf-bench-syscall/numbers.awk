@@ -11,6 +11,7 @@
 /^[ \t]*[0-9][0-9,]* ops\/sec[ \t]*$/ { rates++; rate = $1; gsub(/,/, "", rate) }
 END {
 	if (loops != 1 || times != 1 || costs != 1 || rates != 1 || rate == 0 || (loop != "" && calls != loop)) exit
+	if (rate * cost > 1010000 + cost || rate * cost < 990000 - cost) exit
 	printf "%s.total_time_sec %.17g\n", name, total
 	printf "%s.usecs_per_op %.17g\n", name, cost
 	printf "%s.ops_per_sec %.17g\n", name, rate

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from swingbot_jobs.reading.perf_bench import agree
 from swingbot_jobs.reading.result import ParseError
 
 CALLS = re.compile(r"# Executed (?P<calls>[\d,]{1,20}) (?P<name>[a-z]{1,20})\(\) calls")
@@ -26,7 +27,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     done = calls[0]["calls"].replace(",", "")
     if (wanted := params.get("loop", "")).isdecimal() and done != wanted:
         raise ParseError(f"perf bench syscall made {done} calls, not {wanted}")
-    found: dict[str, float | list[float]] = {}
+    found: dict[str, float] = {}
     for part, pattern in PARTS.items():
         values = [match["number"] for line in lines if (match := pattern.fullmatch(line))]
         if len(values) != 1:
@@ -34,6 +35,9 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
                 f"perf bench syscall printed {part} {len(values)} times, expected once"
             )
         found[f"{calls[0]['name']}.{part}"] = float(values[0].replace(",", ""))
-    if found[f"{calls[0]['name']}.ops_per_sec"] == 0:
+    rate, took = (found[f"{calls[0]['name']}.{part}"] for part in ("ops_per_sec", "usecs_per_op"))
+    if rate == 0:
         raise ParseError("perf bench syscall printed a rate of 0")
-    return found
+    if not agree(rate, took):
+        raise ParseError(f"perf bench syscall printed {rate:.0f} calls a second of {took} us each")
+    return {**found}
