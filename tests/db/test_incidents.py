@@ -464,6 +464,23 @@ def test_an_invalid_incident_is_taken_back_once_where_its_mail_was_sent(world: W
     assert f"References: <patch@lists.org>\r\n <i{one}.first.1@x.org>" in headers
 
 
+def test_a_follow_up_that_cannot_be_written_keeps_back_no_other(world: World) -> None:
+    one, two = world.note(2), world.note(4)
+    for number, culprit in ((one, 2), (two, 4)):
+        world.measured(number, culprit)
+        world.mailed(number, "sent")
+        world.say(number, "invalid", "the testbox had a broken fan")
+    (bisection,) = world.bisections(one)
+    world.conn.execute(
+        sa.text('UPDATE bisection SET terms = \'{"noise": {"sd": 1}}\' WHERE id = :b'),
+        {"b": bisection},
+    )
+    with pytest.raises(ExceptionGroup, match=f"^retraction mail of i{one}: BadDocument"):
+        world.follow()
+    kinds = world.conn.execute(sa.text("SELECT incident, kind FROM report WHERE kind <> 'first'"))
+    assert kinds.all() == [(two, "retraction")]
+
+
 def test_a_retraction_that_waits_is_taken_back_by_reopening_and_written_again_for_a_second_mistake(
     world: World,
 ) -> None:
