@@ -77,6 +77,7 @@ zswap_is() {
 # own_swap none|zram|zswap|ramdisk|disk: make it the only swap area
 own_swap() {
 	[ ! -s swaps.held ] || swapoff -a
+	sb_errors=$(dmesg | grep -c @ERROR@)
 	sb_swap=
 	case $1 in
 	zram)
@@ -121,12 +122,17 @@ memory_state() {
 			END { print "@SWAP@", (NR > 2) ? "several" : (NR > 1) ? kind : "none" }
 		' /proc/swaps
 	} >"$sb_state/@STATE@" 2>/dev/null
+	# of this run: those of earlier ones come before
+	dmesg 2>/dev/null | grep @ERROR@ | tail -n "+$((sb_errors + 1))" >"$sb_state/@SWAP_ERROR@"
+	sb_errors=$((sb_errors + $(grep -c . "$sb_state/@SWAP_ERROR@")))
+	[ -s "$sb_state/@SWAP_ERROR@" ] || rm -f "$sb_state/@SWAP_ERROR@"
 }
 
 # set_free: undo `confine`
 set_free() {
 	[ -z "$sb_group" ] || {
-		rmdir "$sb_group"
+		# with groups below it, of a program that was ended
+		find "$sb_group" -depth -type d -exec rmdir {} \;
 		rm -f "$sb_work/@POLICY@"
 		sb_programs=$sb_real
 		sb_group=
@@ -142,6 +148,7 @@ set_free() {
 		sb_zswap=
 	}
 } 2>/dev/null
+sb_errors=0
 sb_group=
 sb_swap=
 sb_zram=
@@ -150,6 +157,8 @@ trap 'set_free; put_back' EXIT
 """.replace("@SWAP@", memory.SWAP)
     .replace("@ZSWAP@", "/sys/module/zswap/parameters/enabled")
     .replace("@STATE@", memory.STATE)
+    .replace("@SWAP_ERROR@", memory.SWAP_ERROR)
+    .replace("@ERROR@", "-F -e '-error on swap-device '")
     .replace("@POLICY@", memory.POLICY)
 )
 
