@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from swingbot.core.model.records import JobFile
 from tests.fakelinux import FakeCommit, add_commits
 from tests.fakes.brain import Brain
-from tests.fakes.loop import METRIC
+from tests.fakes.loop import METRIC, plain
 from tests.table_requests import compare
 
 JOB = JobFile(
@@ -18,6 +18,25 @@ JOB = JobFile(
         "size: 128M\n"
     ),
 )
+
+SAMPLED = JobFile(name="sampled.yaml", text=JOB.text.replace("perf-profile", "memory-sampler"))
+
+
+def test_more_memory_of_slab_is_a_regression_and_mailed(brain: Brain) -> None:
+    brain.fake.blind = frozenset({"vm-icount"})  # no kernel is slower than another
+    brain.watch(brain.base, job_files=[SAMPLED])
+    brain.run()
+    made = brain.commit(*plain(2), FakeCommit(speed=88), *plain(2))
+    brain.poll()
+    brain.run()
+    rows = {row["metric"]: row for row in brain.facts("c", 2)["rows"]}
+    slab = rows["memory-sampler.Slab.max"]
+    assert (slab["verdict"], slab["better"], slab["unit"]) == ("worse", "lower", "bytes")
+    assert slab["change_pct"] == pytest.approx(100 / 88 * 100 - 100, abs=0.2)
+    (subject,) = brain.mails
+    assert f"{made[2][:12]}: memory-sampler.Slab." in subject and "13.6% worse" in subject
+    body = brain.facts("r")["body"]
+    assert "in bytes: 13.6% worse" in body and "Lower is better" in body
 
 
 def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain: Brain) -> None:

@@ -250,6 +250,8 @@ class FakeLab:
         boot = (order.commit, order.purpose, order.k) if self.steady else (order.order, order.k)
         shift *= faster * self.level * (1 + wobble * _gauss(*boot))
         files: dict[str, bytes] = {}
+        slab = 10_000 * START_SPEED / image["speed"] * shift  # kB; slow kernels need more
+        seen = {"function-profile": self.calls, "memory-sampler": _slab(slab)}
         runs = []
         for job in order.unit_jobs:
             for number in job.numbers:
@@ -260,15 +262,8 @@ class FakeLab:
                     rate / (2 if monitor else 1),
                     int(job.params.get("nr_task", "1")),
                 )
-                files |= (
-                    {
-                        f"{job.name}/{number}/{monitor}": self.calls
-                        if monitor == "function-profile"
-                        else PROFILE
-                    }
-                    if monitor
-                    else {}
-                )
+                if monitor:
+                    files |= {f"{job.name}/{number}/{monitor}": seen.get(monitor, PROFILE)}
                 if self.settable:
                     held = _held(job)
                     files |= {f"{job.name}/{number}/{name}": held for name in _AROUND}
@@ -305,6 +300,11 @@ def _record(state: Mapping[str, Any]) -> bytes:
         symbols={},
         objects={"mm/memory.o": object_row(digest, sizes, [function], [])},
     )
+
+
+def _slab(kilobytes: float) -> bytes:
+    """What memory-sampler writes: before the run, and in it."""
+    return b"".join(b"time: %d.00\nSlab: %d kB\n" % (at, kilobytes) for at in (1, 2))
 
 
 _AROUND = (RUN_BEFORE, RUN_AFTER)
