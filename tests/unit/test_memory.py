@@ -12,6 +12,7 @@ import pytest
 
 from swingbot_jobs import codec
 from swingbot_jobs.contract import memory
+from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
@@ -40,6 +41,8 @@ LIMITED = UnitJob(
 )
 OURS = "memory_max 67108864\nswap zram\n"
 LINE = "[    4.47] Memory cgroup out of memory: Killed process 105 (page-fault) total-vm:1kB"
+
+FAILED = "[    9.1] Write-error on swap-device (254:0:16)"
 
 
 def jobs(text: str, **overrides: str) -> list[UnitJob]:
@@ -117,7 +120,25 @@ def test_processors_nodes_and_huge_pages_are_axes_too() -> None:
         "numa: interleave": ("NUMA", "PROC_PAGE_MONITOR"),
         "numa: bind:1": ("CPUSETS", "NUMA"),
         "hugepages: 16": ("HUGETLBFS",),
+        "sysctl vm.nr_hugepages": ("HUGETLBFS",),
     }
+
+
+def test_what_a_job_demands_needs_options_too() -> None:
+    kconfigs = load_kconfigs(ROOT / "workers" / "kconfig")
+    found = jobs('page-fault:\ndemand: {lru_gen: "7", vmstat.thp_fault_alloc: ">=9", smt: "on"}\n')
+    needs = kconfig_needs(found, PROGRAMS)
+    assert needs == {
+        "program page-fault": (),
+        "demand lru_gen: 7": ("LRU_GEN",),
+        "demand vmstat.thp_fault_alloc: >=9": ("VM_EVENT_COUNTERS", "TRANSPARENT_HUGEPAGE"),
+    }
+    assert kconfigs.refusal("vm-x86_64+mm", needs) is None
+    assert kconfigs.refusal("vm-x86_64", needs) == (
+        "kernel configuration vm-x86_64 lacks options that demand lru_gen: 7 needs:"
+        " CONFIG_LRU_GEN=y; add the fragment mm to the kernel configuration of the tree or the"
+        " testbox"
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,6 +227,14 @@ def test_a_share_of_memory_is_one_of_the_limit() -> None:
             "  size: 96M\nmemory_max: 48M\nswap: ramdisk\n",
             "and 4 MiB of ramdisk on testbox vm-mm: choose a smaller one, or give the RAM disk more"
             " KiB with kernel_cmdline: brd.rd_size=...",
+        ),
+        (
+            "  size: 300M\nmemory_max: 56M\nswap: ramdisk\nkernel_cmdline: brd.rd_size=409600\n",
+            "is larger than 56 MiB of memory and 200 MiB of ramdisk on testbox vm-mm: choose a",
+        ),
+        (
+            "  size: 300M\nswap: ramdisk\nkernel_cmdline: brd.rd_size=409600\n",
+            "is larger than 256 MiB of memory on testbox vm-mm: choose a smaller one",
         ),
         (
             "  size: 96M\nmemory_max: 48M\nswap: zswap\nkernel_cmdline: brd.rd_size=40960\n",
@@ -308,6 +337,8 @@ def test_a_run_that_does_too_little_is_invalid(
         ("numa_hit", "no numa_hit happened: it grew by 0"),  # where pages came from
         ("pgscan_direct_throttle", "no throttling of reclaim happened: 0 times"),
         ("compact_stall", "no compact_stall happened: it grew by 0"),
+        ("thp_collapse_alloc", "no collapse happened: 0 huge pages"),
+        ("compact_isolated", "no compaction happened: 0 pages isolated"),
     ],
 )
 def test_a_counter_is_called_what_it_counts(counter: str, says: str) -> None:
@@ -323,6 +354,8 @@ def test_a_counter_is_called_what_it_counts(counter: str, says: str) -> None:
             {memory.VMSTAT: vmstat("oom_kill", 0, 1)},
             "the OOM killer ended a process during it",
         ),
+        ({memory.OOM: f"{LINE}\n"}, f"the OOM killer ended a process during it: {LINE}"),
+        ({memory.SWAP_ERROR: f"x\n{FAILED}\n"}, f"its swap area failed: {FAILED}"),
     ],
 )
 def test_a_run_in_which_the_oom_killer_struck_has_no_number(
@@ -336,10 +369,15 @@ def test_a_run_in_which_the_oom_killer_struck_has_no_number(
     assert (said["status"], said["reason"]) == ("failed", why)
 
 
-@pytest.mark.parametrize(("alone", "saved"), [(True, [LINE]), (False, [])])
+@pytest.mark.parametrize(
+    ("alone", "rc", "count", "saved"),
+    [(True, 1, 0, [LINE]), (True, 0, 1, [LINE]), (True, 0, 0, []), (False, 1, 1, [])],
+)
 def test_on_a_shared_machine_the_oom_killer_ends_processes_of_others(
-    tmp_path: Path, alone: bool, saved: list[str]
+    tmp_path: Path, alone: bool, rc: int, count: int, saved: list[str]
 ) -> None:
+    (tmp_path / "rc").write_text(f"{rc}\n")
+    (tmp_path / memory.VMSTAT).write_text(vmstat("oom_kill", 3, 3 + count))
     dmesg = tmp_path / "dmesg"
     dmesg.write_text(f"#!/bin/sh\necho '{LINE}'\n")
     dmesg.chmod(0o755)
@@ -353,6 +391,25 @@ def test_on_a_shared_machine_the_oom_killer_ends_processes_of_others(
     )
     oom = tmp_path / "oom"
     assert (oom.read_text().splitlines() if oom.exists() else []) == saved
+
+
+def test_a_failing_swap_area_is_of_the_run_in_which_it_failed(tmp_path: Path) -> None:
+    (tmp_path / "dmesg").write_text("#!/bin/sh\ncat log\n")
+    (tmp_path / "dmesg").chmod(0o755)
+    earlier = f"{FAILED.replace('9', '1')}\n"
+    script = f"""put_back() {{ :; }}
+{memory_script.FUNCTIONS}
+echo '{earlier}' >log
+own_swap none
+memory_state job 0
+echo '{FAILED}' >>log
+memory_state job 1
+memory_state job 2
+"""
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, check=False, timeout=60)
+    said = {path.parent.name: path.read_text() for path in tmp_path.rglob(memory.SWAP_ERROR)}
+    assert said == {"1": f"{FAILED}\n"}
 
 
 def test_only_a_boot_with_such_a_job_has_the_functions() -> None:

@@ -60,7 +60,8 @@ _RAM_DISK: Final = re.compile(r"brd\.rd_size=([0-9]{1,10})")
 _RAM_DISK_KIB: Final = 4096
 STATE: Final = "memory-state"  # file of a run: what was in force during it
 OOM: Final = "oom"  # file of a run that failed: the kernel's line about the process it ended
-_OOM_CHARACTERS: Final = 500  # of that line; the rest is cut
+SWAP_ERROR: Final = "swap-error"  # file of a run: the kernel's lines about its swap area
+_LINE_CHARACTERS: Final = 500  # of such a line; the rest is cut
 PAGE: Final = 4096
 # Demands on what a run did: `vmstat.pgscan_anon: ">=1000"` is how much that counter of
 # /proc/vmstat has to grow, by the snapshots in the run's file VMSTAT.
@@ -75,6 +76,15 @@ _WORK: Final = {
     "pswpin": ("swapping in", "page", " swapped in"),
     "pswpout": ("swapping out", "page", " swapped out"),
     "workingset_refault": ("refault", "page", " refaulted"),
+    "thp_fault_alloc": ("huge page fault", "huge page", ""),
+    "thp_collapse_alloc": ("collapse", "huge page", ""),
+    "compact_success": ("successful compaction", "time", ""),
+    "compact_isolated": ("compaction", "page", " isolated"),
+    "pgmigrate_success": ("migration", "page", " migrated"),
+    "zswpout": ("storing in zswap", "page", " stored"),
+    "zswpin": ("loading from zswap", "page", " loaded"),
+    "pgfault": ("page fault", "fault", ""),
+    "pgfree": ("freeing", "page", " freed"),
     "numa_hint_faults": ("NUMA balancing", "fault", ""),
     "numa_pages_migrated": ("NUMA balancing", "page", " migrated"),
 }
@@ -239,13 +249,22 @@ def _grown(counter: str, vmstat: str) -> int | None:
 
 
 def killed(files: Mapping[str, str]) -> str | None:
-    """Return that the kernel's OOM killer ended processes during a run, in a sentence; None if it
-    ended none.
+    """Return that the kernel's OOM killer ended processes during a run, or that its swap area
+    failed, in a sentence; None if neither happened.
 
-    `files` are those of the run. The sentence quotes the last line of OOM, if there is one.
+    `files` are those of the run. The sentence quotes the last line of OOM or SWAP_ERROR, if there
+    is one.
     """
-    lines = files.get(OOM, "").splitlines()
-    if line := lines[-1].strip()[:_OOM_CHARACTERS] if lines else "":
-        return f"the OOM killer ended it: {printable(line)}"
-    ended = _grown("oom_kill", files.get(VMSTAT, ""))
-    return "the OOM killer ended a process during it" if ended else None
+    if line := _last_line(files.get(OOM, "")):
+        whom = "a process during it" if files.get("rc", "").strip() == "0" else "it"
+        return f"the OOM killer ended {whom}: {line}"
+    if _grown("oom_kill", files.get(VMSTAT, "")):
+        return "the OOM killer ended a process during it"
+    if line := _last_line(files.get(SWAP_ERROR, "")):
+        return f"its swap area failed: {line}"
+    return None
+
+
+def _last_line(text: str) -> str:
+    lines = text.splitlines()
+    return printable(lines[-1].strip()[:_LINE_CHARACTERS]) if lines else ""

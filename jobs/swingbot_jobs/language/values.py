@@ -297,7 +297,8 @@ def check_working_set(
     """Refuse a run that touches more than its memory and its swap area hold, with the arithmetic.
 
     How much a disk holds is not known here, zram holds as much as the testbox has memory, and a RAM
-    disk as much as `cmdline`, the words of the job for its boot, says.
+    disk as much as `cmdline`, the words of the job for its boot, says, in memory that the limit
+    leaves.
     Without a parameter that the job does not set, the program alone knows what it touches.
     """
     swap = params.get(SWAP, "")
@@ -307,7 +308,8 @@ def check_working_set(
     memory = testbox.memory_mb * BYTES["M"]
     limit = limits_of(params).get("memory.max", "max")
     most = memory if limit == "max" else min(int(limit), memory)
-    areas = {"zram": memory, "ramdisk": ram_disk(cmdline), "zswap": ram_disk(cmdline)}
+    disk = ram_disk(cmdline)
+    areas = {"zram": memory, "ramdisk": min(disk, memory - most), "zswap": disk}
     area = areas.get(swap, 0)
     factors = [(name, int(params[name])) for name in names]
     touched = math.prod(number for _, number in factors)
@@ -318,7 +320,8 @@ def check_working_set(
         )
         raise JobError(
             f"{document.where}: the working set, {product} = {_mebibytes(touched)}, is larger than"
-            f" {has} on testbox {testbox.name}: choose a smaller one" + _larger_area(swap)
+            f" {has} on testbox {testbox.name}: choose a smaller one"
+            + (_larger_area(swap) if swap != "ramdisk" or area == disk else "")
         )
 
 

@@ -196,9 +196,8 @@ one_run() {
 	[ -s "$sb_at/rc" ] || {
 		[ "$((sb_ended - sb_began))" -lt "$((sb_limit * 100))" ] && echo 137 || echo 124
 	} >"$sb_at/rc"
-	read -r sb_rc <"$sb_at/rc"
-	[ "$sb_rc" = 0 ] || oom_line
 	snapshot
+	oom_line
 	sweep
 	seconds "$((sb_ended - sb_began))" >"$sb_at/seconds"
 	send "$sb_at"
@@ -221,9 +220,14 @@ finish() {
 ALONE: Final = """sweep() {
 	[ "$PPID" != 1 ] || kill -KILL -1
 }
-# oom_line: save the kernel's last line about a process that its OOM killer ended; those of earlier
-# runs are not of this one
+# oom_line: save the kernel's last line about a process that its OOM killer ended, if the run failed
+# or the kernel's counter grew; those of earlier runs are not of this one
 oom_line() {
+	read -r sb_rc <"$sb_at/rc"
+	[ "$sb_rc" != 0 ] || awk '
+		$1 == "oom_kill" { last = $2; if (!seen++) first = last }
+		END { exit last <= first }
+	' "$sb_at/proc-vmstat" 2>/dev/null || return 0
 	dmesg 2>/dev/null | grep -F 'ut of memory: Killed process' | tail -n "+$((sb_ooms + 1))" >oom
 	sb_ooms=$((sb_ooms + $(grep -c . oom)))
 	[ ! -s oom ] || tail -n 1 oom >"$sb_at/oom"
