@@ -63,10 +63,9 @@ EFFECT_PCT: Final = (0.01, 100.0)
 FIELD_CHARACTERS: Final = 300
 # Values of a filter of results; mails looked up.
 QUERY_VALUES: Final = 40
-# Functions whose calls are looked up at once; a source has a few hundred.
-COVERED_FUNCTIONS: Final = 2000
-# Kernels compared by boots that exist.
+# Kernels, and functions, looked up; a source has a few hundred functions.
 RESULT_KERNELS: Final = 6
+COVERED_FUNCTIONS: Final = 2000
 # Requests of a person a day.
 DAILY_REQUESTS: Final = 200
 # Seconds of planning requests of a person in 24 hours.
