@@ -90,6 +90,17 @@ def test_what_runs_a_file_and_a_commit(brain: Brain, environment: dict[str, str]
     assert lines[0].startswith(f"commit {commit[:12]}: 1 function in kernel ")
     assert lines[2].split()[0] == job and lines[2].endswith("32 768")
     assert lines[3].startswith("gone in mm/memory.c is not a function of the kernel ")
+    called = TEXT.replace("return 0", "return gone()")
+    a_commit(brain, "mm/memory.c", called)
+    changed = called.replace("return 1", "return 2")
+    inlined = a_commit(brain, "mm/memory.c", changed)
+    comment = a_commit(brain, "mm/memory.c", f"/* faults */\n{changed}")
+    brain.lab.tools.git.fetch_branch("fake", str(brain.repo), "main")
+    lines = cover(environment, inlined).stdout.splitlines()
+    assert lines[2].split()[0] == job and lines[2].endswith("32 768")
+    assert lines[3].startswith("gone in mm/memory.c is inlined in the kernel ")
+    assert lines[3].endswith("; looked up is what has it: do_fault")
+    assert "mm/memory.c changes outside of its functions only" in cover(environment, comment).stdout
 
 
 def test_a_function_that_no_job_runs_is_named(brain: Brain, environment: dict[str, str]) -> None:

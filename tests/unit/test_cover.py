@@ -9,10 +9,11 @@ import pytest
 
 from swingbot.core.proof.cover import (
     LISTED,
+    ChangedSource,
     CodeFunction,
     CountedRun,
     by_job,
-    changed_functions,
+    changed_sources,
     covered,
 )
 from swingbot.core.proof.executed import hooked
@@ -48,13 +49,17 @@ SYSCALL_DEFINE2(swapon, const char __user *, name, int, flags)
 
 
 def changed(tmp_path: Path, old: str, new: str) -> set[str]:
-    """The functions of mm/a.c that differ, by git's diff of two files."""
+    return compared(tmp_path, old, new).functions
+
+
+def compared(tmp_path: Path, old: str, new: str) -> ChangedSource:
+    """What differs of mm/a.c, by git's diff of two files."""
     for side, text in (("a", old), ("b", new)):
         (tmp_path / side / "mm").mkdir(parents=True)
         (tmp_path / side / "mm" / "a.c").write_text(text)
-    diff = ["git", "diff", "--no-index", "--no-prefix", "--function-context", "a", "b"]
+    diff = ["git", "diff", "--no-index", "--no-prefix", "--unified=1000000", "a", "b"]
     out = subprocess.run(diff, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False).stdout
-    return changed_functions(out).get("mm/a.c", set())
+    return changed_sources(out)["mm/a.c"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,53 @@ def test_a_new_function_is_one_that_changed(tmp_path: Path) -> None:
     assert changed(tmp_path, BEFORE, BEFORE + "\nvoid added(void)\n{\n	kept();\n}\n") == {
         "added"
     }
+
+
+def test_a_label_begins_no_function(tmp_path: Path) -> None:
+    """As in shrink_folio_list(): git's own context begins at the label before."""
+    body = "\n".join(f"\tput({number});" for number in range(9))
+    text = f"int scan(void)\n{{\n{body}\nkeep_locked:\n{body}\nkeep:\n{body}\n\treturn 0;\n}}\n"
+    assert changed(tmp_path, text, text.replace("return 0", "return 1")) == {"scan"}
+
+
+INLINED = """\
+static bool check(int nr)
+{
+	return nr;
+}
+
+static int walk(int nr)
+{
+	/* scan() is not called */
+	return check(nr);
+}
+
+int scan(void)
+{
+	return walk (1);
+}
+
+int idle(void)
+{
+	int check = 0;
+	return check;
+}
+
+SYSCALL_DEFINE1(brk, int, nr)
+{
+	return check(nr);
+}
+"""
+
+
+def test_of_an_inlined_function_what_calls_it_is_looked_up(tmp_path: Path) -> None:
+    source = compared(tmp_path, INLINED, INLINED.replace("return nr;", "return !nr;"))
+    assert source.functions == {"check"}
+    code = {"scan", "idle", "__x64_sys_brk", "__x64_sys_mbrk"}
+    assert source.in_code("check", code) == {"scan"}
+    assert source.in_code("check", code | {"walk", "__do_sys_brk"}) == {"walk", "__do_sys_brk"}
+    assert source.in_code("__do_sys_brk", code) == {"__x64_sys_brk"}
+    assert source.in_code("idle", {"scan"}) == set()
 
 
 def f(name: str, *, alike: bool = False, hooked: bool = True) -> CodeFunction:

@@ -112,7 +112,7 @@ GIT: Final = (
     | dict.fromkeys(
         (
             *("changed_paths", "facts", "message", "messages_from", "patches"),
-            *("paths_along", "paths_between", "whole_functions"),
+            *("paths_along", "paths_between", "whole_sources"),
         ),
         "commits",
     )

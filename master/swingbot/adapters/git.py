@@ -53,6 +53,7 @@ _ROBOT: Final = {
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 # Format of patches that are compared with each other, regardless of the user's configuration.
+_WHOLE: Final = "--unified=1000000"
 _DIFF: Final = (
     "--diff-algorithm=myers",
     "--unified=3",
@@ -347,8 +348,9 @@ class Mirror:
         arguments = ("diff", "--name-only", "--no-renames", old, new, "--")
         return self._between.get((old, new), lambda: tuple(self._git(*arguments).splitlines()))
 
-    def whole_functions(self, commit: str) -> str:
-        """Return the diff of `commit` to its first parent, with the whole of each function in it.
+    def whole_sources(self, commit: str) -> str:
+        """Return the diff of `commit` to its first parent, with the whole of each C or assembler
+        file in it: git takes a label for the beginning of a function.
 
         Raises GitError for a root commit, and TooMuchWork.
         """
@@ -356,7 +358,7 @@ class Mirror:
             raise TooMuchWork(problem)
         arguments = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", *_DIFF)
         return self._git(
-            *(*arguments, "--function-context", f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),
+            *(*arguments, _WHOLE, f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),
             within=git_limits.WRITING_A_PATCH,
         )
 

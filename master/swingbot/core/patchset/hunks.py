@@ -12,6 +12,8 @@ _WORD: Final = re.compile(r"\w+")
 _FIRST: Final = re.compile(r"[A-Za-z_]")
 _NAME: Final = re.compile(r"\b(?P<name>[A-Za-z_]\w{0,180}) ?\(")
 _CHARACTERS: Final = 500  # of a line in which a function's name is looked for
+_CALL: Final = re.compile(r"\b(\w{1,180}) ?\(")
+_COMMENT: Final = ("*", "/*", "//")
 # SYSCALL_DEFINE3(open, ...) defines __do_sys_open and others, DEFINE_...(x) no function.
 _SYSCALL: Final = re.compile(r"(?:COMPAT_)?SYSCALL_DEFINE\d\((?P<name>\w{1,100})")
 
@@ -59,6 +61,21 @@ def touching(hunks: Sequence[Hunk], name: str) -> list[Hunk]:
     """
     own = [hunk for hunk in hunks if name in hunk.functions]
     return own or [hunk for hunk in hunks if name in hunk.words]
+
+
+def calls_in(hunk: Hunk) -> dict[str, set[str]]:
+    """Return what each function calls after the change, by what stands before a parenthesis."""
+    name, found = "", dict[str, set[str]]()
+    for line in hunk.lines[1:]:
+        if line.startswith("-"):
+            continue
+        begun = _begun(text := line[1:])
+        name = name if begun is None else begun
+        if name and not text.lstrip().startswith(_COMMENT):
+            found.setdefault(name, set()).update(_CALL.findall(text[:_CHARACTERS]))
+        if text.startswith("}"):
+            name = ""
+    return found
 
 
 def _end(lines: list[str], at: int, header: re.Match[str]) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from swingbot.core.patchset.hunks import hunks_of
+from swingbot.core.patchset.hunks import calls_in, hunks_of
 from swingbot.core.proof.executed import Seen, seen_as
 
 LISTED: Final = 3900  # functions that a run lists if it was not asked for some, as `run` says
@@ -81,13 +81,40 @@ def covered(
     return tuple(found)
 
 
-def changed_functions(diff: str) -> dict[str, set[str]]:
-    """Return the functions that a diff changes, by path; their names are those of the source, some
-    of which are macros or inlined everywhere.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSource:
+    """`functions` changed, by their names in the source: some are macros, or inlined everywhere.
+    `calls` of each function of the source.
     """
-    found: dict[str, set[str]] = {}
+
+    functions: set[str]
+    calls: dict[str, set[str]]
+
+    def in_code(self, name: str, code: Collection[str]) -> set[str]:
+        """Return the functions with `code` that contain `name`, which has none of its own: its
+        entries if it is a system call, or what calls it, directly or through others without code.
+        """
+        entry = f"_{name.removeprefix('__do_')}"
+        if name.startswith("__do_sys_") and (found := {x for x in code if x.endswith(entry)}):
+            return found
+        found, known, left = set(), {name}, [name]
+        while left:
+            called = left.pop()
+            callers = {one for one, calls in self.calls.items() if called in calls} - known
+            known |= callers
+            found |= callers.intersection(code)
+            left += sorted(callers.difference(code))
+        return found
+
+
+def changed_sources(diff: str) -> dict[str, ChangedSource]:
+    """Return what a diff with whole files changes, by path."""
+    found: dict[str, ChangedSource] = {}
     for hunk in hunks_of(diff):
-        found.setdefault(hunk.path, set()).update(hunk.functions)
+        source = found.setdefault(hunk.path, ChangedSource(functions=set(), calls={}))
+        source.functions.update(hunk.functions)
+        for name, calls in calls_in(hunk).items():
+            source.calls.setdefault(name, set()).update(calls)
     return found
 
 

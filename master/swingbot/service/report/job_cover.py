@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -13,10 +13,11 @@ from swingbot.core.model import ids
 from swingbot.core.model.records import Tree
 from swingbot.core.model.upkeep_documents import Cover
 from swingbot.core.proof.cover import (
+    ChangedSource,
     CodeFunction,
     CountedRun,
     by_job,
-    changed_functions,
+    changed_sources,
     covered,
     object_of,
     source_path,
@@ -111,7 +112,7 @@ class JobCover:
         }
 
     def _functions(
-        self, kernel: Mapping[str, Any], wanted: Mapping[str, set[str] | None], *, single: bool
+        self, kernel: Mapping[str, Any], wanted: Mapping[str, ChangedSource | None], *, single: bool
     ) -> tuple[list[CodeFunction], list[dict[str, Any]]]:
         """Return the functions of the sources, and what has none, with the reason."""
         objects = {path: object_of(path) for path in wanted}
@@ -124,7 +125,7 @@ class JobCover:
             raise RequestError(str(error)) from None
         kept: list[CodeFunction] = []
         left_out: list[dict[str, Any]] = []
-        for path, names in wanted.items():
+        for path, changed in wanted.items():
             object_ = objects[path]
             if object_ is None or object_ in unknown:
                 why = _without_object(where, None if object_ is None else unknown[object_])
@@ -132,21 +133,24 @@ class JobCover:
                     raise RequestError(f"{path} {why}")
                 left_out.append({"what": path, "reason": why})
                 continue
+            if changed is not None and not changed.functions:
+                reason = "changes outside of its functions only: comments, declarations or data"
+                left_out.append({"what": path, "reason": reason})
             own = [one for one in functions if one.object == object_]
-            kept += [one for one in own if names is None or one.name in names]
-            left_out += [
-                {
-                    "what": f"{name} in {path}",
-                    "reason": f"is not a function of {where}: it is inlined everywhere, or not"
-                    " configured",
-                }
-                for name in sorted((names or set()) - {one.name for one in own})
-            ]
+            code = {one.name for one in own}
+            names = code if changed is None else changed.functions & code
+            for name in sorted(changed.functions - code) if changed else ():
+                inside = changed.in_code(name, code) if changed else set()
+                names = names | inside
+                left_out.append({"what": f"{name} in {path}", "reason": _inlined(where, inside)})
+            kept += [one for one in own if one.name in names]
         return kept, left_out
 
 
-def _wanted(git: Git, tree: Tree, target: str) -> tuple[str | None, dict[str, set[str] | None]]:
-    """Return the commit, if it is one, and the sources; of each the functions, None for all."""
+def _wanted(
+    git: Git, tree: Tree, target: str
+) -> tuple[str | None, dict[str, ChangedSource | None]]:
+    """Return the commit, if it is one, and the sources; of each what changed, None for all."""
     if len(target) > FIELD_CHARACTERS or not _PATH.fullmatch(target):
         raise RequestError(
             f"a path or commit has at most {FIELD_CHARACTERS} characters, neither control"
@@ -160,12 +164,19 @@ def _wanted(git: Git, tree: Tree, target: str) -> tuple[str | None, dict[str, se
         return None, {target.removeprefix("./"): None}
     commit = readable_commit(git, tree, target)
     try:
-        changed = changed_functions(git.whole_functions(commit))
+        changed = changed_sources(git.whole_sources(commit))
     except GitError as error:
         raise RequestError(str(error)) from None
     if not changed:
         raise RequestError(f"{commit[:12]} changes no .c, .S or .h file: no code to be run")
     return commit, dict(changed)
+
+
+def _inlined(where: str, inside: Collection[str]) -> str:
+    """Say why a function is not looked up, and what is in place of it."""
+    if inside:
+        return f"is inlined in {where}; looked up is what has it: {', '.join(sorted(inside))}"
+    return f"is not a function of {where}: it is inlined everywhere, or not configured"
 
 
 def _without_object(where: str, similar: str | None) -> str:
