@@ -94,6 +94,7 @@ def test_a_kernel_for_mm_runs_the_suite_of_its_testbox(
     assert (booted["status"], booted["reason"]) == ("up", None)
     assert booted["facts"]["kernel_release"].startswith(f"{release}.")
     runs = parse_results(lab.out / "results.tar", jobs, programs)
+    counted = [run for run in runs if run.status != "warmup"]
     # a run is valid only if it scanned the pages that its job demands
-    assert {(run.status, run.reason) for run in runs} == {("ok", None)}
-    assert {run.unit_job for run in runs} == {job.name for job in jobs}
+    assert {(run.status, run.reason) for run in counted} == {("ok", None)}
+    assert {run.unit_job for run in counted} == {job.name for job in jobs}
