@@ -143,11 +143,11 @@ def test_durations_become_seconds(written: str, seconds: str) -> None:
         ("64K", "65536"),
         ("128M", "134217728"),
         ("1GiB", "1073741824"),
-        ("10%", "104857600"),
+        ("10%", "209715200"),
     ],
 )
 def test_sizes_become_bytes(written: str, size: str) -> None:
-    [job] = jobs(f"page-fault:\n  size: {written}\n")
+    [job] = jobs(f"page-fault:\n  size: {written}\n", testbox=Testbox(memory_mb=2000))
     assert job.params["size"] == size
 
 
