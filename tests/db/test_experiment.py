@@ -412,6 +412,14 @@ def test_locks_code_and_free_memory_stand_beside_the_numbers(desk: Desk) -> None
     with desk.brain.engine.connect() as conn:
         monitors = set(conn.execute(sa.text(jobs)).scalars())
     assert "lock-contention" in monitors and "perf-profile" not in monitors
+    calls = ("--with", "function-profile.counted,perf-stat.instructions")
+    assert "add the fragment trace" in desk.run(*words, *calls).output
+    counted = desk.json(*words, *calls, "--fragment", "traced=trace")
+    with desk.brain.engine.connect() as conn:
+        jobs = f"{kinds} FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec,"
+        jobs += " jsonb_array_elements(s.unit_jobs) u WHERE p.comparison = :id"
+        monitors = set(conn.execute(sa.text(jobs), {"id": int(counted["id"][1:])}).scalars())
+    assert monitors == {"function-profile"}, "a monitor that always runs needs no word"
     refused = desk.run(*words, "--with", "nothing")
     assert refused.exit_code == 2
     assert (

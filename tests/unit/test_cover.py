@@ -15,6 +15,7 @@ from swingbot.core.proof.cover import (
     by_job,
     changed_sources,
     covered,
+    written,
 )
 from swingbot.core.proof.executed import hooked
 from swingbot_jobs import limits
@@ -173,6 +174,14 @@ def test_only_a_function_that_was_counted_can_be_one_that_nothing_runs(
     (found,) = covered([function], [run])
     assert found.seen == seen
     assert found.calls.get(("swap", "vm-mm")) == calls
+
+
+def test_what_a_tracepoint_generates_is_not_written() -> None:
+    """As mm/vmscan.o has it."""
+    made = ("__traceiter_{}", "__SCT__tp_func_{}", "perf_trace_{}", "trace_event_raw_event_{}")
+    for name in (*made, "trace_raw_output_{}"):
+        assert not written(f(name.format("mm_shrink_slab_end"))), name
+    assert written(f("shrink_slab")) and written(f("trace_parser_get_init"))
 
 
 def test_of_a_job_the_latest_run_that_counted_a_function_is_right() -> None:

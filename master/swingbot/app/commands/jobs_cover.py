@@ -51,20 +51,23 @@ def _lines(cover: Cover) -> list[str]:
     lines = [
         f"{what}: {count(len(functions), 'function')} in kernel {kernel['commit'][:12]} of tree"
         f" {cover['tree']} ({kernel['kconfig']})",
-        text.table(
-            [
-                (
-                    job["unit_job"],
-                    job["testbox"],
-                    job["boot"],
-                    job["functions"],
-                    thousands(job["calls"]),
-                )
-                for job in cover["jobs"]
-            ],
-            ("JOB", "TESTBOX", "BOOT", "FUNCTIONS", "CALLS"),
-        ),
     ]
+    if functions:  # else zeros would read as if no job ran the code
+        lines.append(
+            text.table(
+                [
+                    (
+                        job["unit_job"],
+                        job["testbox"],
+                        job["boot"],
+                        job["functions"],
+                        thousands(job["calls"]),
+                    )
+                    for job in cover["jobs"]
+                ],
+                ("JOB", "TESTBOX", "BOOT", "FUNCTIONS", "CALLS"),
+            )
+        )
     idle = [one for one in functions if one["seen"] == "counted"]
     idle = [one for one in idle if not any(row["calls"] for row in one["calls"])]
     groups = [("run by none of these jobs", idle)] + [

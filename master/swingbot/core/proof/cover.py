@@ -9,6 +9,10 @@ from typing import Final
 from swingbot.core.patchset.hunks import calls_in, hunks_of
 from swingbot.core.proof.executed import Seen, seen_as
 
+# What macros make of each tracepoint, in every object that defines it.
+_TRACEPOINT: Final = (
+    *("__traceiter_", "__SCT__", "perf_trace_", "trace_event_raw_event_", "trace_raw_output_"),
+)
 LISTED: Final = 3900  # functions that a run lists if it was not asked for some, as `run` says
 
 
@@ -116,6 +120,11 @@ def changed_sources(diff: str) -> dict[str, ChangedSource]:
         for name, calls in calls_in(hunk).items():
             source.calls.setdefault(name, set()).update(calls)
     return found
+
+
+def written(function: CodeFunction) -> bool:
+    """Whether a person wrote the function, and no macro of a tracepoint."""
+    return not function.name.startswith(_TRACEPOINT)
 
 
 def source_path(object_: str) -> str:

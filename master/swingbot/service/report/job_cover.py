@@ -21,6 +21,7 @@ from swingbot.core.proof.cover import (
     covered,
     object_of,
     source_path,
+    written,
 )
 from swingbot.core.text.numbers import count
 from swingbot.service.asked.commits import readable_commit
@@ -136,7 +137,7 @@ class JobCover:
             if changed is not None and not changed.functions:
                 reason = "changes outside of its functions only: comments, declarations or data"
                 left_out.append({"what": path, "reason": reason})
-            own = [one for one in functions if one.object == object_]
+            own = [one for one in functions if one.object == object_ and written(one)]
             code = {one.name for one in own}
             names = code if changed is None else changed.functions & code
             for name in sorted(changed.functions - code) if changed else ():

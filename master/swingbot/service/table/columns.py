@@ -14,9 +14,15 @@ from swingbot_jobs.language.program import Program, find_metric
 def with_monitors(
     programs: Mapping[str, Program], specs: Specs, spec: str, columns: Sequence[str]
 ) -> str:
-    """Return the spec with the monitors that the columns need. Raises RequestError."""
-    monitors = [provider for name in columns if (provider := column(name).monitor)]
+    """Return the spec with the monitors that the columns need: those of COLUMNS, and that of a
+    metric which no run has unless a job asks for it. Raises RequestError.
+    """
+    asked = {name for name, program in programs.items() if program.when == "asked"}
+    monitors = []
     for name in columns:
+        provider = column(name).monitor or name.partition(".")[0]
+        if provider in asked:
+            monitors.append(provider)
         if name not in COLUMNS and find_metric(programs, name) is None:
             raise RequestError(
                 f"there is no column {name!r}: choose one of {', '.join(COLUMNS)}, or give the"
