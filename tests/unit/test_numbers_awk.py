@@ -73,6 +73,8 @@ ODD = [
     ("perf-bench-syscall/host", "[sec]", "[msec]"),
     ("perf-bench-syscall/host", ".", ","),
     ("perf-bench-syscall/host", "usecs/op", "nsecs/op"),
+    ("perf-bench-syscall/host", "854920", "85492"),
+    ("perf-bench-sched-pipe/guest-process", "13584", "1358"),
     ("perf-bench-sched-pipe/guest-process", "13584", "13584.2"),
     ("perf-bench-sched-pipe/guest-process", "13584", "13.584K"),
     ("perf-bench-futex/guest-wake", "2.7264 ms", "2726.4 us"),
@@ -122,6 +124,28 @@ def test_awk_reads_no_number_with_another_unit_and_none_of_a_cut_line(
     with pytest.raises(ParseError):
         _parser(PROGRAMS / program / "parse.py")({"stdout": odd.read_text()}, {})
     assert awk(words, program, {}, odd) == {}
+
+
+@pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("00100000-bfffffff : System RAM", "00100000-bfffffff : System RAM\n" * 2),
+        ("00100000-bfffffff", "00000000-bfffffff"),
+        ("00100000-bfffffff : System RAM", "00100000-bf[   12.3] a message\nffffff : System RAM"),
+    ],
+    ids=("repeated", "overlaps", "torn"),
+)
+def test_memory_is_not_summed_over_ranges_that_are_not_understood(
+    words: list[str], was: str, now: str, tmp_path: Path
+) -> None:
+    text = (PROGRAMS / "memory-idle/samples/host.raw").read_text()
+    odd = tmp_path / "odd"
+    odd.write_text(text.replace(was, now))
+    assert odd.read_text() != text
+    found = _parser(PROGRAMS / "memory-idle/parse.py")({"stdout": odd.read_text()}, {})
+    assert "reserved" not in found and "used" in found
+    assert awk(words, "memory-idle", {}, odd) == {f"memory-idle.{k}": v for k, v in found.items()}
 
 
 @pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))

@@ -10,15 +10,22 @@ function hex(text, value, n) {
 	sub(/:$/, "", name)
 	if (!(name in kb)) kb[name] = $2
 }
+/System RAM/ { lines++ }
 /^ *[0-9a-f]+-[0-9a-f]+ : System RAM$/ {
 	split($1, range, "-")
-	there += hex(range[2]) - hex(range[1]) + 1
+	first[++ranges] = hex(range[1])
+	last[ranges] = hex(range[2])
+	there += last[ranges] - first[ranges] + 1
 }
 END {
 	if (!("MemTotal" in kb) || !("MemFree" in kb) || !("Cached" in kb) || !("Buffers" in kb)) exit
 	used = kb["MemTotal"] - kb["MemFree"] - kb["Cached"] - kb["Buffers"]
 	if (used <= 0) exit
 	printf "used %.17g\n", used * 1024
+	if (ranges < lines) there = 0
+	for (one = 1; one < ranges; one++)
+		for (other = one + 1; other <= ranges; other++)
+			if (first[one] <= last[other] && first[other] <= last[one]) there = 0
 	if (there - kb["MemTotal"] * 1024 > 0) printf "reserved %.17g\n", there - kb["MemTotal"] * 1024
 	if ("Slab" in kb) printf "slab %.17g\n", kb["Slab"] * 1024
 	if ("Percpu" in kb) printf "percpu %.17g\n", kb["Percpu"] * 1024

@@ -30,21 +30,21 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         raise ParseError("/proc/meminfo says that more is free than there is")
     samples: dict[str, float | list[float]] = {"used": used * 1024}
     # zeros in place of addresses are shown to those without CAP_SYS_ADMIN
-    if (reserved := _memory(lines) - found["MemTotal"] * 1024) > 0:
+    if (reserved := _system_ram(lines) - found["MemTotal"] * 1024) > 0:
         samples["reserved"] = reserved
     return samples | {name: found[line] * 1024 for name, line in PARTS.items() if line in found}
 
 
-def _memory(lines: Sequence[str]) -> int:
-    """Return the bytes of all ranges; 0 if one is not understood, or overlaps another."""
-    of_memory = [line[:200] for line in lines if "System RAM" in line]
+def _system_ram(lines: Sequence[str]) -> int:
+    """Return the bytes of `System RAM`; 0 if a range is not understood, or overlaps another."""
+    named = [line[:200] for line in lines if "System RAM" in line]
     ranges = [
         (int(match["first"], 16), int(match["last"], 16))
-        for line in of_memory
+        for line in named
         if (match := RANGE.fullmatch(line))
     ]
     ranges.sort()
     apart = all(before[1] < after[0] for before, after in pairwise(ranges))
-    if len(ranges) < len(of_memory) or not apart:
+    if len(ranges) < len(named) or not apart:
         return 0
     return sum(last - first + 1 for first, last in ranges)
