@@ -99,7 +99,7 @@ def test_what_runs_a_file_and_a_commit(brain: Brain, environment: dict[str, str]
     lines = cover(environment, inlined).stdout.splitlines()
     assert lines[2].split()[0] == job and lines[2].endswith("32 768")
     assert lines[3].startswith("gone in mm/memory.c is inlined in the kernel ")
-    assert lines[3].endswith("; looked up is what has it: do_fault")
+    assert lines[3].endswith("; looked up instead: do_fault")
     said = cover(environment, comment).stdout
     assert "mm/memory.c changes outside of its functions only" in said and "CALLS" not in said
 

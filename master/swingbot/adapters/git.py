@@ -53,7 +53,6 @@ _ROBOT: Final = {
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 # Format of patches that are compared with each other, regardless of the user's configuration.
-_WHOLE: Final = "--unified=1000000"
 _DIFF: Final = (
     "--diff-algorithm=myers",
     "--unified=3",
@@ -62,6 +61,7 @@ _DIFF: Final = (
     "--src-prefix=a/",
     "--dst-prefix=b/",
 )
+_WHOLE_FILES: Final = "--unified=1000000"  # lines of context
 
 
 # For every command that reaches a remote, in addition to the single allowed protocol: never contact
@@ -358,7 +358,7 @@ class Mirror:
             raise TooMuchWork(problem)
         arguments = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", *_DIFF)
         return self._git(
-            *(*arguments, _WHOLE, f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),
+            *(*arguments, _WHOLE_FILES, f"{commit}^", commit, "--", "*.c", "*.S", "*.h"),
             within=git_limits.WRITING_A_PATCH,
         )
 

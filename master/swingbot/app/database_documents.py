@@ -15,6 +15,7 @@ from swingbot.app.settings import Settings
 from swingbot.core.model import ids
 from swingbot.core.model.dispatch import DatabaseAway
 from swingbot.core.model.documents import Bisection, Table
+from swingbot.core.model.upkeep_documents import Cover
 from swingbot.service.kernel.bisected_config import config_changes
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.report.progress import progress
@@ -142,11 +143,11 @@ class DatabaseDocuments:
         with self._reading() as conn:
             return read.posted(conn, mails, patches)
 
-    def cover(self, tree: str, target: str) -> Facts:
+    def cover(self, tree: str, target: str) -> Cover:
         from swingbot.service.report.job_cover import JobCover
 
         cover = JobCover(read=read, reading=self._reading, kernels=self._kernels, lab=self._lab)
-        return cast(Facts, cover.of(tree, target))
+        return cover.of(tree, target)
 
     def history(self, query: HistoryQuery) -> Facts:
         from swingbot.service.report.metric_document import MetricHistories

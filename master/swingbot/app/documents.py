@@ -14,6 +14,7 @@ from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 
 if TYPE_CHECKING:
+    from swingbot.core.model.upkeep_documents import Cover
     from swingbot.service.report.results_query import HistoryQuery, ResultsQuery
 
 Facts = dict[str, Any]
@@ -98,8 +99,8 @@ class Documents(Protocol):
         """
         ...
 
-    def cover(self, tree: str, target: str) -> Facts:
-        """What runs the code of a path or commit of a tree: a `Cover`."""
+    def cover(self, tree: str, target: str) -> Cover:
+        """What runs the code of a path or commit of a tree."""
         ...
 
     def history(self, query: HistoryQuery) -> Facts:

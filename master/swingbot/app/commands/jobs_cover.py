@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -42,7 +42,7 @@ def jobs_cover(session: CommandContext, target: str, tree: str, json_: bool) -> 
     if json_:
         say_json(cover)
     else:
-        click.echo("\n".join(_lines(cast("Cover", cover))))
+        click.echo("\n".join(_lines(cover)))
 
 
 def _lines(cover: Cover) -> list[str]:

@@ -140,9 +140,9 @@ class HttpDocuments:
         query = urlencode(named)
         return cast(list[Facts], self._service.json(list[PostedCommit], f"/posted.json?{query}"))
 
-    def cover(self, tree: str, target: str) -> Facts:
+    def cover(self, tree: str, target: str) -> Cover:
         query = {"tree": tree, "code": target}
-        return cast(Facts, self._service.json(Cover, "/cover.json", query))
+        return cast(Cover, self._service.json(Cover, "/cover.json", query))
 
     def history(self, query: HistoryQuery) -> Facts:
         return cast(Facts, self._service.json(MetricOverCommits, "/metric.json", query.given()))

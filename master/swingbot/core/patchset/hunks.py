@@ -12,7 +12,6 @@ _WORD: Final = re.compile(r"\w+")
 _FIRST: Final = re.compile(r"[A-Za-z_]")
 _NAME: Final = re.compile(r"\b(?P<name>[A-Za-z_]\w{0,180}) ?\(")
 _CHARACTERS: Final = 500  # of a line in which a function's name is looked for
-_CALL: Final = re.compile(r"\b(\w{1,180}) ?\(")
 _COMMENT: Final = ("*", "/*", "//")
 # SYSCALL_DEFINE3(open, ...) defines __do_sys_open and others, DEFINE_...(x) no function.
 _SYSCALL: Final = re.compile(r"(?:COMPAT_)?SYSCALL_DEFINE\d\((?P<name>\w{1,100})")
@@ -65,16 +64,10 @@ def touching(hunks: Sequence[Hunk], name: str) -> list[Hunk]:
 
 def calls_in(hunk: Hunk) -> dict[str, set[str]]:
     """Return what each function calls after the change, by what stands before a parenthesis."""
-    name, found = "", dict[str, set[str]]()
-    for line in hunk.lines[1:]:
-        if line.startswith("-"):
-            continue
-        begun = _begun(text := line[1:])
-        name = name if begun is None else begun
-        if name and not text.lstrip().startswith(_COMMENT):
-            found.setdefault(name, set()).update(_CALL.findall(text[:_CHARACTERS]))
-        if text.startswith("}"):
-            name = ""
+    found: dict[str, set[str]] = {}
+    for name, line in _by_function("", [one for one in hunk.lines[1:] if one[:1] != "-"]):
+        if not line[1:].lstrip().startswith(_COMMENT):
+            found.setdefault(name, set()).update(_NAME.findall(line[1 : 1 + _CHARACTERS]))
     return found
 
 
@@ -89,19 +82,23 @@ def _end(lines: list[str], at: int, header: re.Match[str]) -> int:
     return at
 
 
-def _changed(heading: str, body: list[str]) -> frozenset[str]:
-    """Return the functions with a line added or removed; `heading` names the one it begins in. A
-    line in the first column begins a function or ends it.
+def _changed(heading: str, body: Sequence[str]) -> frozenset[str]:
+    """Return the functions with a line added or removed."""
+    return frozenset(name for name, line in _by_function(heading, body) if line[:1] in ("+", "-"))
+
+
+def _by_function(heading: str, body: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of functions, each with its function's name; `heading` names the one that the
+    body begins in. A line in the first column begins a function or ends it.
     """
-    name, found = _begun(heading) or "", set()
+    name = _begun(heading) or ""
     for line in body:
         begun = _begun(text := line[1:])
         name = name if begun is None else begun
-        if line[:1] in ("+", "-") and name:
-            found.add(name)
+        if name:
+            yield name, line
         if text.startswith("}"):
             name = ""
-    return frozenset(found)
 
 
 def _begun(text: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,9 +10,9 @@ from typing import Final
 from swingbot.core.patchset.hunks import calls_in, hunks_of
 from swingbot.core.proof.executed import Seen, seen_as
 
-# What macros make of each tracepoint, in every object that defines it.
-_TRACEPOINT: Final = (
-    *("__traceiter_", "__SCT__", "perf_trace_", "trace_event_raw_event_", "trace_raw_output_"),
+# Beginnings of the functions that macros generate for each tracepoint, in the object that has it.
+_GENERATED: Final = re.compile(
+    "__traceiter_|__SCT__|perf_trace_|trace_event_raw_event_|trace_raw_output_"
 )
 LISTED: Final = 3900  # functions that a run lists if it was not asked for some, as `run` says
 
@@ -123,8 +124,8 @@ def changed_sources(diff: str) -> dict[str, ChangedSource]:
 
 
 def written(function: CodeFunction) -> bool:
-    """Whether a person wrote the function, and no macro of a tracepoint."""
-    return not function.name.startswith(_TRACEPOINT)
+    """Whether the source has the function, and no macro of a tracepoint generates it."""
+    return not _GENERATED.match(function.name)
 
 
 def source_path(object_: str) -> str:

@@ -134,15 +134,18 @@ class JobCover:
                     raise RequestError(f"{path} {why}")
                 left_out.append({"what": path, "reason": why})
                 continue
-            if changed is not None and not changed.functions:
+            own = [one for one in functions if one.object == object_ and written(one)]
+            if changed is None:
+                kept += own
+                continue
+            if not changed.functions:
                 reason = "changes outside of its functions only: comments, declarations or data"
                 left_out.append({"what": path, "reason": reason})
-            own = [one for one in functions if one.object == object_ and written(one)]
             code = {one.name for one in own}
-            names = code if changed is None else changed.functions & code
-            for name in sorted(changed.functions - code) if changed else ():
-                inside = changed.in_code(name, code) if changed else set()
-                names = names | inside
+            names = changed.functions & code
+            for name in sorted(changed.functions - code):
+                inside = changed.in_code(name, code)
+                names |= inside
                 left_out.append({"what": f"{name} in {path}", "reason": _inlined(where, inside)})
             kept += [one for one in own if one.name in names]
         return kept, left_out
@@ -174,9 +177,9 @@ def _wanted(
 
 
 def _inlined(where: str, inside: Collection[str]) -> str:
-    """Say why a function is not looked up, and what is in place of it."""
+    """Say why a function is not looked up, and which ones are instead."""
     if inside:
-        return f"is inlined in {where}; looked up is what has it: {', '.join(sorted(inside))}"
+        return f"is inlined in {where}; looked up instead: {', '.join(sorted(inside))}"
     return f"is not a function of {where}: it is inlined everywhere, or not configured"
 
 
