@@ -42,7 +42,7 @@ PRINTED: Final = {
     "raw x{boot} --out {out}": "/raw/x{boot}/manifest.json",
     "login": "/login.json",
 }
-# Those that change something, or need what this lab has not; their answers are made up here.
+# Those that change something or need what this lab lacks; their answers are made up here.
 CHANGING: Final = (
     "compare base tip --tree t --yes",
     "experiment base..tip --yes",

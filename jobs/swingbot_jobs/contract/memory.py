@@ -59,7 +59,7 @@ RAM_DISK_SIZE: Final = "brd.rd_size"
 _RAM_DISK: Final = re.compile(r"brd\.rd_size=([0-9]{1,10})")
 _RAM_DISK_KIB: Final = 4096
 STATE: Final = "memory-state"  # file of a run: what was in force during it
-OOM: Final = "oom"  # file of a run that failed: the kernel's line about the process it ended
+OOM: Final = "oom"  # file of a run: the kernel's line about a process that its OOM killer ended
 SWAP_ERROR: Final = "swap-error"  # file of a run: the kernel's lines about its swap area
 _LINE_CHARACTERS: Final = 500  # of such a line; the rest is cut
 PAGE: Final = 4096
@@ -248,7 +248,7 @@ def _grown(counter: str, vmstat: str) -> int | None:
     return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 
 
-def killed(files: Mapping[str, str]) -> str | None:
+def memory_failure(files: Mapping[str, str]) -> str | None:
     """Return that the kernel's OOM killer ended processes during a run, or that its swap area
     failed, in a sentence; None if neither happened.
 

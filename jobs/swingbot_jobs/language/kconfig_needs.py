@@ -11,8 +11,8 @@ from swingbot_jobs.contract import memory
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
 
-# Without these options a kernel does not have the facts, sysctls and counters whose names begin so.
-_OF_NAMES: Final[Mapping[str, str]] = {
+# The option that a fact, sysctl or counter needs, by the beginning of its name.
+_OPTIONS: Final[Mapping[str, str]] = {
     memory.COUNTED: "VM_EVENT_COUNTERS",
     f"{memory.COUNTED}thp_": "TRANSPARENT_HUGEPAGE",
     f"{memory.COUNTED}compact_": "COMPACTION",
@@ -53,13 +53,13 @@ def kconfig_needs(
         for name, value in asked.items():
             needs.setdefault(f"{name}: {value}", []).extend(memory.kconfig_needed({name: value}))
         for name, value in job.demand.items():
-            if options := _of_name(name):
+            if options := _options_of(name):
                 needs.setdefault(f"demand {name}: {value}", []).extend(options)
         for name in job.sysctl:
-            if options := _of_name(name):
+            if options := _options_of(name):
                 needs.setdefault(f"sysctl {name}", []).extend(options)
     return {who: tuple(dict.fromkeys(options)) for who, options in needs.items()}
 
 
-def _of_name(name: str) -> list[str]:
-    return [option for start, option in _OF_NAMES.items() if name.startswith(start)]
+def _options_of(name: str) -> list[str]:
+    return [option for start, option in _OPTIONS.items() if name.startswith(start)]

@@ -306,8 +306,8 @@ def _parsed(
             {},
             None,
         )
-    if killed := memory.killed(files):
-        return _run(job, number, "failed", killed, {}, seconds)
+    if failure := memory.memory_failure(files):
+        return _run(job, number, "failed", failure, {}, seconds)
     try:
         remark, samples = _result(job, files, _known(job.program, programs))
         if (monitor := job.monitor_of(number)) is not None:

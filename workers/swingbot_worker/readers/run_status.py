@@ -42,8 +42,8 @@ def _status(
     job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Value]
 ) -> tuple[str, str | None]:
     rc = files.get("rc", "").strip()
-    if killed := memory.killed(files):
-        return "failed", killed
+    if failure := memory.memory_failure(files):
+        return "failed", failure
     if rc != "0":
         last = next(
             (line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), ""

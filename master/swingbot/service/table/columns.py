@@ -14,8 +14,8 @@ from swingbot_jobs.language.program import Program, find_metric
 def with_monitors(
     programs: Mapping[str, Program], specs: Specs, spec: str, columns: Sequence[str]
 ) -> str:
-    """Return the spec with the monitors that the columns need: those of COLUMNS, and that of a
-    metric which no run has unless a job asks for it. Raises RequestError.
+    """Return the spec with the monitors that the columns need: those of COLUMNS, and of a metric
+    its monitor if that runs only when a job names it. Raises RequestError.
     """
     asked = {name for name, program in programs.items() if program.when == "asked"}
     monitors = []
